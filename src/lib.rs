@@ -1,0 +1,1 @@
+//! multikueue: dispatches GPU jobs over many clusters by live free capacity.

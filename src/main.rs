@@ -1,0 +1,3 @@
+//! The `multikueue` program.
+
+fn main() {}

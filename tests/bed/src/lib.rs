@@ -1,0 +1,1 @@
+//! Real Kubernetes control planes on one machine, for tests, benches and the demo.
