@@ -1,0 +1,140 @@
+//! Objects as the core sees them: slim, with what the protocol reads and nothing else.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use k8s_openapi::jiff::Timestamp;
+
+use crate::api::{MultiKueueJobSpec, MultiKueueJobStatus, RawJson, WorkerClusterSpec, WorkerClusterStatus};
+use crate::workload::WorkloadState;
+
+/// Namespace and name: of a job, and (they are equal) of its mirror on any worker.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobKey {
+    /// Namespace.
+    pub namespace: Arc<str>,
+    /// Name.
+    pub name: Arc<str>,
+}
+
+impl JobKey {
+    /// A key of two names.
+    pub fn new(namespace: &str, name: &str) -> Self {
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+        }
+    }
+}
+
+impl fmt::Display for JobKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// A resourceVersion. Since 1.35 the API promises that they compare as integers within a kind (KEP-5504), and etcd always made them so.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ResourceVersion(pub u64);
+
+impl fmt::Display for ResourceVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// A `MultiKueueJob`, without what the protocol does not read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobView {
+    /// Namespace and name.
+    pub key: JobKey,
+    /// Uid.
+    pub uid: Arc<str>,
+    /// Version of this view.
+    pub resource_version: ResourceVersion,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// When it was created.
+    pub created: Timestamp,
+    /// When its deletion was asked for.
+    pub deleted: Option<Timestamp>,
+    /// Its finalizers, in order.
+    pub finalizers: Vec<String>,
+    /// Its spec.
+    pub spec: MultiKueueJobSpec,
+    /// Its status.
+    pub status: MultiKueueJobStatus,
+}
+
+/// A `WorkerCluster`, without what the protocol does not read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkerView {
+    /// Name.
+    pub name: Arc<str>,
+    /// Uid.
+    pub uid: Arc<str>,
+    /// Version of this view.
+    pub resource_version: ResourceVersion,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// When it was created: of two with one cluster the older is used.
+    pub created: Timestamp,
+    /// When its deletion was asked for.
+    pub deleted: Option<Timestamp>,
+    /// Its finalizers, in order.
+    pub finalizers: Vec<String>,
+    /// Its labels: what `clusterSelector` and preferences match.
+    pub labels: BTreeMap<String, String>,
+    /// Its spec.
+    pub spec: WorkerClusterSpec,
+    /// Its status.
+    pub status: WorkerClusterStatus,
+}
+
+/// What a mirror says of where it belongs: our labels and annotations on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MirrorIdentity {
+    /// Hash of the origin (label).
+    pub origin: String,
+    /// Uid of the manager's `kube-system`.
+    pub manager_uid: String,
+    /// Uid of the worker's `kube-system`, as the manager knew it.
+    pub cluster_uid: String,
+    /// Uid of the job.
+    pub job_uid: String,
+    /// Run of the job.
+    pub run: i64,
+    /// Number of the attempt.
+    pub number: i64,
+}
+
+/// An object on a worker that has the kind and the name of a mirror: ours or a stranger's.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MirrorView {
+    /// Namespace and name.
+    pub key: JobKey,
+    /// Uid.
+    pub uid: Arc<str>,
+    /// Version of this view.
+    pub resource_version: ResourceVersion,
+    /// Has a `deletionTimestamp`.
+    pub deleting: bool,
+    /// Our marks on it; none when any is missing or malformed.
+    pub identity: Option<MirrorIdentity>,
+    /// The nonce annotation, empty when absent.
+    pub nonce: String,
+    /// What it says of itself.
+    pub state: WorkloadState,
+    /// Its status as it is there; none when it has none or is too large to copy.
+    pub raw_status: Option<RawJson>,
+}
+
+/// The worker lease as the worker's API server returned it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseView {
+    /// `spec.holderIdentity`.
+    pub holder: String,
+    /// Version of this view; the worker's resourceVersion at the time of the renewal.
+    pub resource_version: ResourceVersion,
+}

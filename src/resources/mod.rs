@@ -1,0 +1,9 @@
+//! Exact quantities, named amounts, and shapes: what a pod asks of a node.
+
+pub mod amounts;
+pub mod quantity;
+pub mod shape;
+
+pub use amounts::Amounts;
+pub use quantity::Quantity;
+pub use shape::{PodSet, Shape};
