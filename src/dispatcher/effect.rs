@@ -123,6 +123,8 @@ pub enum Request {
         key: JobKey,
         /// The whole object.
         object: RawJson,
+        /// True: `dryRun=All`, to learn whether the worker would take it.
+        dry_run: bool,
     },
     /// GET a mirror. Answer: `Mirror`.
     GetMirror {
@@ -182,7 +184,8 @@ impl Request {
             Self::PublishEvent(_) => "publish_event",
             Self::RenewLease { .. } => "renew_lease",
             Self::CreateNamespace { .. } => "create_namespace",
-            Self::CreateMirror { .. } => "create_mirror",
+            Self::CreateMirror { dry_run: false, .. } => "create_mirror",
+            Self::CreateMirror { dry_run: true, .. } => "probe_mirror",
             Self::GetMirror { .. } => "get_mirror",
             Self::JsonPatchMirror { .. } => "release_mirror",
             Self::MergePatchMirror { .. } => "stop_mirror",

@@ -16,17 +16,23 @@ pub enum Event {
     Claim(Claim),
     /// Leadership is over.
     ClaimLost,
-    /// An executor can take this many further requests now (a total, not an addition).
+    /// An executor can have this many requests in flight. The core counts what it handed out and what came back itself: a count of free slots would be
+    /// old by the time it is read. Sent at the start and when the limit changes; 0 pauses the executor.
     Slots {
         /// The executor.
         target: Target,
-        /// How many requests it can take.
-        free: usize,
+        /// How many requests may be in flight at once.
+        limit: usize,
     },
     /// A job as a watch or a list of the manager shows it.
     Job(Box<JobView>),
-    /// A watch of the manager says that a job is gone. A hint: absence is proven by a GET.
-    JobDeleted(JobKey),
+    /// A watch of the manager says that a job is gone. It is forgotten; what its mirrors deserve is decided after a GET.
+    JobDeleted {
+        /// Its key.
+        key: JobKey,
+        /// Its uid: a job of that name may exist again by now.
+        uid: Arc<str>,
+    },
     /// A list of the jobs of the manager is complete; these are all that it held.
     JobsListed(BTreeSet<JobKey>),
     /// An object of our kind that could not be decoded.
