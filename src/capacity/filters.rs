@@ -1,0 +1,1 @@
+//! The scheduler's node filters, node by node.
