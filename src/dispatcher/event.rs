@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::capacity::{NodeRow, PodRow, RuntimeClassRow};
+use crate::capacity::{NodeRow, PodRow, RuntimeClassRow, Watched};
 use crate::lifecycle::view::{JobKey, JobView, LeaseView, MirrorView, WorkerView};
 
 use super::effect::{EffectId, Target};
@@ -107,13 +107,20 @@ pub enum WorkerEvent {
     RuntimeClasses(BTreeMap<Arc<str>, RuntimeClassRow>),
     /// A watch that the counting rests on is not running: nodes or pods. Capacity is unknown until it is listed again.
     CapacityLost {
+        /// Which.
+        watched: Watched,
         /// Why, in a sentence.
         message: String,
     },
     /// A mirror of our origin as a watch or a list shows it.
     Mirror(Box<MirrorView>),
     /// A watch says that a mirror is gone. A hint.
-    MirrorDeleted(JobKey),
+    MirrorDeleted {
+        /// Namespace and name.
+        key: JobKey,
+        /// Its uid: another object may have the name by now.
+        uid: Arc<str>,
+    },
     /// A list of the mirrors is complete; these are all that it held.
     MirrorsListed(BTreeSet<JobKey>),
 }
