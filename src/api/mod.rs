@@ -1,8 +1,13 @@
 //! Our kinds, their conditions, and every name that appears in a cluster. Knows nothing of the other modules.
 
+pub mod conditions;
+pub mod crds;
 pub mod job;
+mod job_status;
 pub mod names;
 pub mod raw;
+mod rules;
+mod schema;
 pub mod time;
 pub mod worker_cluster;
 

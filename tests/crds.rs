@@ -1,0 +1,4 @@
+//! The CRDs: generated files, rules, and how `kubectl` sees them.
+
+#[path = "crds/generated.rs"]
+mod generated;
