@@ -1,10 +1,5 @@
 //! `MultiKueueJob`: a job queued on the manager.
 
-#![expect(
-    clippy::duplicated_attributes,
-    reason = "columns of one table have fields of the same name; clippy takes them for repetitions"
-)]
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;

@@ -6,6 +6,7 @@ pub mod job;
 mod job_status;
 pub mod names;
 pub mod raw;
+mod reasons;
 mod rules;
 mod schema;
 pub mod time;
