@@ -2,6 +2,7 @@
 
 pub mod conditions;
 pub mod crds;
+pub mod identity;
 pub mod job;
 mod job_status;
 pub mod names;
@@ -12,6 +13,7 @@ mod schema;
 pub mod time;
 pub mod worker_cluster;
 
+pub use identity::{JobKey, MirrorIdentity, ResourceVersion};
 pub use job::{MultiKueueJob, MultiKueueJobSpec, MultiKueueJobStatus};
 pub use raw::RawJson;
 pub use time::Now;

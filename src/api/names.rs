@@ -34,3 +34,5 @@ pub const WORKER_LEASE_NAMESPACE: &str = "multikueue-system";
 
 /// Label that hands a job to Kueue on the worker; stripped from mirrors, since two queue managers would fight over `suspend`.
 pub const KUEUE_QUEUE: &str = "kueue.x-k8s.io/queue-name";
+/// Prefix of every label and annotation that Kueue reads; none travels to a mirror, on it or on its pods.
+pub const KUEUE_PREFIX: &str = "kueue.x-k8s.io/";

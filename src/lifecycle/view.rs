@@ -1,48 +1,13 @@
 //! Objects as the core sees them: slim, with what the protocol reads and nothing else.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
 
+pub use crate::api::identity::{JobKey, MirrorIdentity, ResourceVersion};
 use crate::api::{MultiKueueJobSpec, MultiKueueJobStatus, RawJson, WorkerClusterSpec, WorkerClusterStatus};
 use crate::workload::WorkloadState;
-
-/// Namespace and name: of a job, and (they are equal) of its mirror on any worker.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct JobKey {
-    /// Namespace.
-    pub namespace: Arc<str>,
-    /// Name.
-    pub name: Arc<str>,
-}
-
-impl JobKey {
-    /// A key of two names.
-    pub fn new(namespace: &str, name: &str) -> Self {
-        Self {
-            namespace: namespace.into(),
-            name: name.into(),
-        }
-    }
-}
-
-impl fmt::Display for JobKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.namespace, self.name)
-    }
-}
-
-/// A resourceVersion. Since 1.35 the API promises that they compare as integers within a kind (KEP-5504), and etcd always made them so.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ResourceVersion(pub u64);
-
-impl fmt::Display for ResourceVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
-    }
-}
 
 /// A `MultiKueueJob`, without what the protocol does not read.
 #[derive(Debug, Clone, PartialEq)]
@@ -90,23 +55,6 @@ pub struct WorkerView {
     pub spec: WorkerClusterSpec,
     /// Its status.
     pub status: WorkerClusterStatus,
-}
-
-/// What a mirror says of where it belongs: our labels and annotations on it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MirrorIdentity {
-    /// Hash of the origin (label).
-    pub origin: String,
-    /// Uid of the manager's `kube-system`.
-    pub manager_uid: String,
-    /// Uid of the worker's `kube-system`, as the manager knew it.
-    pub cluster_uid: String,
-    /// Uid of the job.
-    pub job_uid: String,
-    /// Run of the job.
-    pub run: i64,
-    /// Number of the attempt.
-    pub number: i64,
 }
 
 /// An object on a worker that has the kind and the name of a mirror: ours or a stranger's.

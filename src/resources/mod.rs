@@ -4,6 +4,6 @@ pub mod amounts;
 pub mod quantity;
 pub mod shape;
 
-pub use amounts::Amounts;
+pub use amounts::{Amounts, Names, ResourceList};
 pub use quantity::Quantity;
 pub use shape::{PodSet, Shape};
