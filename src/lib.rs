@@ -16,6 +16,7 @@
 
 pub mod api;
 pub mod capacity;
+pub mod clusters;
 pub mod dispatcher;
 pub mod lifecycle;
 pub mod resources;
