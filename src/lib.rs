@@ -15,6 +15,7 @@
 //! `tests/architecture.rs` holds that line.
 
 pub mod api;
+pub mod app;
 pub mod capacity;
 pub mod clusters;
 pub mod dispatcher;

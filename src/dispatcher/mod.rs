@@ -5,6 +5,7 @@
 pub mod config;
 pub mod effect;
 pub mod event;
+pub mod summary;
 
 pub use config::Config;
 pub use effect::{Effect, EffectId, Request, Target};
