@@ -47,12 +47,12 @@ pub enum Error {
     /// The operating system gives no random numbers.
     #[error("the operating system gives no random numbers")]
     Random(#[source] getrandom::Error),
-    /// The custom resource definitions cannot be written.
+    /// The output cannot be written.
     #[error("cannot write the custom resource definitions")]
-    Crds(#[source] std::io::Error),
-    /// A custom resource definition cannot be turned into YAML.
-    #[error("cannot turn a custom resource definition into YAML")]
-    Yaml(#[source] Box<dyn std::error::Error + Send + Sync>),
+    Write(#[source] std::io::Error),
+    /// A custom resource definition has no YAML.
+    #[error("cannot print the custom resource definitions")]
+    Crd(#[source] crate::api::crds::CrdError),
     /// The runtime cannot be started, or signals cannot be heard.
     #[error("cannot start the process")]
     Process(#[source] std::io::Error),
