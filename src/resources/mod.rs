@@ -2,6 +2,7 @@
 
 pub mod amounts;
 pub mod quantity;
+pub mod requests;
 pub mod shape;
 
 pub use amounts::{Amounts, Names, ResourceList};

@@ -8,7 +8,8 @@ use super::amounts::Amounts;
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Shape {
     /// Effective request of one pod (`k8s.io/component-helpers/resource.PodRequests`), limits copied where a request is missing;
-    /// the overhead that the template itself names is in it, that of its `RuntimeClass` is not.
+    /// overhead that the template itself names is in it only without a `RuntimeClass`: admission demands that it equals that of the class, which
+    /// is the worker's and is added there.
     pub requests: Amounts,
     /// `nodeSelector`, sorted by key.
     pub node_selector: Vec<(String, String)>,
