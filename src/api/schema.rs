@@ -201,14 +201,17 @@ pub(super) fn label_selector(_: &mut SchemaGenerator) -> Schema {
 /// Schema of a template.
 ///
 /// Not `x-kubernetes-embedded-resource`: that rewrites `metadata` (it drops what the API server does not know), and a template goes
-/// to its worker as it was written. Scalars of a Job's spec are declared so that rules can read them. Its pod template and policies
-/// are not, on purpose: what is not declared is compared whole and deep by `==`, while within an object with declared
-/// properties an undeclared one that took the place of another would pass for equal.
+/// to its worker as it was written.
+///
+/// Scalars of a Job's spec are declared so that rules can read them, its objects so that they are seen to come and go: among
+/// undeclared fields, `==` of the API server takes one in the place of another for no change. What is below those
+/// objects is not declared, and so compared whole and deep.
 pub(super) fn template(_: &mut SchemaGenerator) -> Schema {
     let text = |max: u32, description: &str| json!({"type": "string", "maxLength": max, "description": description});
     let number =
         |description: &str| json!({"type": "integer", "format": "int32", "minimum": 0, "description": description});
     let flag = |description: &str| json!({"type": "boolean", "description": description});
+    let object = |description: &str| json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "description": description});
     json_schema!({
         "type": "object",
         "x-kubernetes-preserve-unknown-fields": true,
@@ -264,6 +267,10 @@ pub(super) fn template(_: &mut SchemaGenerator) -> Schema {
                         "enum": ["TerminatingOrFailed", "Failed"],
                         "description": "When a pod is replaced: as soon as it is being deleted, or only once it has failed.",
                     },
+                    "podFailurePolicy": object("Which failures of pods count, and which end the Job."),
+                    "successPolicy": object("When an Indexed Job has succeeded before all of its indexes have."),
+                    "template": object("The pods of the Job."),
+                    "selector": object("Which pods are the Job's; kept as written with manualSelector only."),
                     "manualSelector": flag("True: selector and pod labels are kept as written. Otherwise the worker makes them, and what another API server made is left out."),
                     "suspend": flag("Not used: spec.suspend of the MultiKueueJob says whether the job runs."),
                     "ttlSecondsAfterFinished": number("Not used: spec.policy.retainMirrorSeconds says how long the finished object stays."),
