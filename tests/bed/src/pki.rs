@@ -9,7 +9,7 @@ use rcgen::{
 
 use crate::error::{Error, Result};
 
-const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+const YEAR: Duration = Duration::from_hours(365 * 24);
 
 /// A certificate and its private key, both PEM.
 #[derive(Clone, Debug)]
@@ -53,10 +53,10 @@ impl Authority {
         let subject = names.first().copied().unwrap_or_default();
         self.sign(subject, || {
             let mut params = CertificateParams::new(names.iter().map(ToString::to_string).collect::<Vec<_>>())?;
-            let named = self::params(subject, None, YEAR)?;
-            params.distinguished_name = named.distinguished_name;
-            params.not_before = named.not_before;
-            params.not_after = named.not_after;
+            let dated = self::params(subject, None, YEAR)?;
+            params.distinguished_name = dated.distinguished_name;
+            params.not_before = dated.not_before;
+            params.not_after = dated.not_after;
             params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
             params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
             Ok(params)
@@ -114,7 +114,7 @@ fn params(user: &str, group: Option<&str>, valid_for: Duration) -> Result<Certif
     params.distinguished_name = name;
     let now = SystemTime::now();
     // A minute back: certificates count whole seconds and clocks are not perfect.
-    params.not_before = (now - Duration::from_secs(60)).into();
+    params.not_before = (now - Duration::from_mins(1)).into();
     params.not_after = (now + valid_for).into();
     Ok(params)
 }

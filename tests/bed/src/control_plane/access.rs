@@ -50,10 +50,13 @@ impl ControlPlane {
                 "get a token for the service account {namespace}/{name} of {}",
                 self.name
             )))?;
-        let token = answer.status.and_then(|status| status.token).ok_or_else(|| Error::Client {
-            server: self.server(),
-            message: format!("the answer to the token request for {namespace}/{name} holds no token"),
-        })?;
+        let token = answer
+            .status
+            .and_then(|status| status.token)
+            .ok_or_else(|| Error::Client {
+                server: self.server(),
+                message: format!("the answer to the token request for {namespace}/{name} holds no token"),
+            })?;
         Ok(self.admin.clone().with_credentials(Credentials::Token(token)))
     }
 

@@ -1,11 +1,13 @@
 //! What a control plane consists of.
 
+use std::collections::BTreeSet;
+
+use crate::programs::Program;
+
 /// Which programs a control plane has, and how they run.
 #[derive(Clone, Debug)]
 pub struct ControlPlaneOptions {
-    pub(super) controller_manager: bool,
-    pub(super) scheduler: bool,
-    pub(super) kwok: bool,
+    programs: BTreeSet<Program>,
     pub(super) service_accounts: Option<bool>,
     pub(super) audit: bool,
     pub(super) api_server_args: Vec<String>,
@@ -17,9 +19,7 @@ impl ControlPlaneOptions {
     /// An API server alone (280 MB). Namespaces are not emptied when they are deleted, and Jobs stay as they are.
     pub fn bare() -> Self {
         Self {
-            controller_manager: false,
-            scheduler: false,
-            kwok: false,
+            programs: BTreeSet::new(),
             service_accounts: None,
             audit: false,
             api_server_args: Vec::new(),
@@ -41,22 +41,19 @@ impl ControlPlaneOptions {
     /// Whether there is a controller manager.
     #[must_use]
     pub fn controller_manager(self, controller_manager: bool) -> Self {
-        Self {
-            controller_manager,
-            ..self
-        }
+        self.program(Program::ControllerManager, controller_manager)
     }
 
     /// Whether there is a scheduler.
     #[must_use]
     pub fn scheduler(self, scheduler: bool) -> Self {
-        Self { scheduler, ..self }
+        self.program(Program::Scheduler, scheduler)
     }
 
     /// Whether KWOK plays nodes.
     #[must_use]
     pub fn kwok(self, kwok: bool) -> Self {
-        Self { kwok, ..self }
+        self.program(Program::Kwok, kwok)
     }
 
     /// Whether a pod needs its service account to exist (the admission plugin `ServiceAccount`). By default: if there is a
@@ -96,8 +93,22 @@ impl ControlPlaneOptions {
         self
     }
 
+    fn program(mut self, program: Program, wanted: bool) -> Self {
+        if wanted {
+            self.programs.insert(program);
+        } else {
+            self.programs.remove(&program);
+        }
+        self
+    }
+
+    pub(super) fn has(&self, program: Program) -> bool {
+        self.programs.contains(&program)
+    }
+
     pub(super) fn needs_service_accounts(&self) -> bool {
-        self.service_accounts.unwrap_or(self.controller_manager)
+        self.service_accounts
+            .unwrap_or_else(|| self.has(Program::ControllerManager))
     }
 }
 

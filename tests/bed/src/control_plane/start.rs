@@ -52,7 +52,7 @@ impl ControlPlane {
         let server = format!("https://127.0.0.1:{port}");
         let authority = Authority::new(name)?;
         let ca = authority.pem();
-        let year = std::time::Duration::from_secs(365 * 24 * 3600);
+        let year = std::time::Duration::from_hours(365 * 24);
         // Components carry their usual names, for audit logs, and the group that may do everything: the roles of single
         // controllers are not what is tested here.
         let identity = |user: &str| -> Result<Kubeconfig> {
@@ -88,17 +88,17 @@ impl ControlPlane {
                 log,
             ))
         };
-        let controller_manager = if options.controller_manager {
+        let controller_manager = if options.has(Program::ControllerManager) {
             Some(component(Program::ControllerManager, files.controller_manager_args(&options)).await?)
         } else {
             None
         };
-        let scheduler = if options.scheduler {
+        let scheduler = if options.has(Program::Scheduler) {
             Some(component(Program::Scheduler, scheduler_args(&options)).await?)
         } else {
             None
         };
-        let kwok = if options.kwok {
+        let kwok = if options.has(Program::Kwok) {
             let stages = folder.join("stages.yaml");
             write(&stages, kwok::STAGES)?;
             Some(component(Program::Kwok, kwok_args(&stages)).await?)
