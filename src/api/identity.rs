@@ -50,6 +50,8 @@ pub struct MirrorIdentity {
     pub manager_uid: String,
     /// Uid of the worker's `kube-system`, as the manager knew it.
     pub cluster_uid: String,
+    /// Namespace and name of the job, as `namespace/name`.
+    pub job: String,
     /// Uid of the job.
     pub job_uid: String,
     /// Run of the job.
@@ -65,6 +67,7 @@ impl MirrorIdentity {
             origin: labels.get(names::ORIGIN)?.clone(),
             manager_uid: annotations.get(names::MANAGER_UID)?.clone(),
             cluster_uid: annotations.get(names::CLUSTER_UID)?.clone(),
+            job: annotations.get(names::JOB)?.clone(),
             job_uid: labels.get(names::JOB_UID)?.clone(),
             run: annotations.get(names::RUN)?.parse().ok()?,
             number: annotations.get(names::ATTEMPT)?.parse().ok()?,

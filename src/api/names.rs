@@ -18,6 +18,8 @@ pub const ORIGIN_NAME: &str = "multikueue.rs/origin-name";
 pub const MANAGER_UID: &str = "multikueue.rs/manager-uid";
 /// Annotation on mirrors: the uid of the worker's `kube-system` namespace, as the manager knew it.
 pub const CLUSTER_UID: &str = "multikueue.rs/cluster-uid";
+/// Annotation on mirrors: namespace and name of the job, `namespace/name`. A copy under another name is not ours.
+pub const JOB: &str = "multikueue.rs/job";
 /// Annotation on mirrors: the run of the job.
 pub const RUN: &str = "multikueue.rs/run";
 /// Annotation on mirrors: the number of the attempt.

@@ -20,6 +20,7 @@ pub fn mirror(kind: TemplateKind, text: &str) -> Result<MirrorView, ViewError> {
     }
     let Object { metadata, status } = serde_json::from_str(text).map_err(|e| ViewError::Form(e.to_string()))?;
     Ok(MirrorView {
+        kind,
         key: JobKey::new(&metadata.namespace, &metadata.name),
         resource_version: version(&metadata.resource_version)?,
         deleting: metadata.deletion_timestamp.is_some(),

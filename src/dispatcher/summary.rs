@@ -16,6 +16,8 @@ pub struct Summary {
     pub jobs: BTreeMap<Phase, usize>,
     /// Jobs that wait for a worker now: those of phase `Queued` that are neither suspended nor broken.
     pub queue_length: usize,
+    /// Objects of our kind on the manager that could not be decoded.
+    pub unreadable_jobs: usize,
     /// By name of the `WorkerCluster`; one that is gone is left out, and its series end.
     pub workers: BTreeMap<Arc<str>, WorkerSummary>,
     /// Time from queued to released of each release since the last call: taken, not copied.

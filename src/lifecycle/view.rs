@@ -7,7 +7,7 @@ use k8s_openapi::jiff::Timestamp;
 
 pub use crate::api::identity::{JobKey, MirrorIdentity, ResourceVersion};
 use crate::api::{MultiKueueJobSpec, MultiKueueJobStatus, RawJson, WorkerClusterSpec, WorkerClusterStatus};
-use crate::workload::WorkloadState;
+use crate::workload::{TemplateKind, WorkloadState};
 
 /// A `MultiKueueJob`, without what the protocol does not read.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,6 +60,8 @@ pub struct WorkerView {
 /// An object on a worker that has the kind and the name of a mirror: ours or a stranger's.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MirrorView {
+    /// Its kind.
+    pub kind: TemplateKind,
     /// Namespace and name.
     pub key: JobKey,
     /// Uid.
@@ -85,4 +87,13 @@ pub struct LeaseView {
     pub holder: String,
     /// Version of this view; the worker's resourceVersion at the time of the renewal.
     pub resource_version: ResourceVersion,
+}
+
+/// The scheduler's decision for a job, not yet written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// Name of the `WorkerCluster`.
+    pub cluster: String,
+    /// Uid of the worker.
+    pub cluster_uid: String,
 }

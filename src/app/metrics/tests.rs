@@ -72,6 +72,7 @@ fn the_world_is_shown_as_it_is_now_and_series_of_a_gone_worker_end() {
     metrics.set_summary(Summary {
         jobs: BTreeMap::from([(Phase::Running, 7)]),
         queue_length: 2,
+        unreadable_jobs: 0,
         workers: BTreeMap::from([
             (
                 "eu".into(),

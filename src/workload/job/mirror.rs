@@ -69,6 +69,7 @@ pub(super) fn mirror(input: &MirrorInput<'_>) -> Result<RawJson, TemplateError> 
         (names::MANAGER_UID, &identity.manager_uid),
         (names::CLUSTER_UID, &identity.cluster_uid),
         (names::RUN, &identity.run.to_string()),
+        (names::JOB, &identity.job),
         (names::ATTEMPT, &identity.number.to_string()),
         (names::NONCE, input.nonce),
     ] {

@@ -12,6 +12,7 @@ fn identity() -> MirrorIdentity {
         origin: "0123456789abcdef".to_owned(),
         manager_uid: "manager-1".to_owned(),
         cluster_uid: "cluster-1".to_owned(),
+        job: "team-a/train".to_owned(),
         job_uid: "job-1".to_owned(),
         run: 2,
         number: 7,

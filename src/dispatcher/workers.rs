@@ -1,0 +1,214 @@
+//! A worker's own next effects: its status, its finalizer, its sweep.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::api::Now;
+use crate::api::names::FINALIZER;
+use crate::lifecycle::view::JobKey;
+
+use super::Dispatcher;
+use super::agenda::Item;
+use super::effect::{Notice, Regarding, Request, Target};
+use super::event::{Answer, Outcome, RefusalKind};
+use super::outcomes::settle;
+use super::traffic::{Flight, Note};
+
+/// Numbers alone are written to a status at most this often.
+const REPORT_INTERVAL: Duration = Duration::from_secs(5);
+
+impl Dispatcher {
+    /// Sends what a worker needs next.
+    pub(super) fn step_worker(&mut self, name: &Arc<str>, now: Now) {
+        if !self.workers.contains_key(name) {
+            return;
+        }
+        self.sweep(name, now);
+        self.step_worker_lease(name, now);
+        self.step_worker_object(name, now);
+        self.look_for_debts(name, now);
+    }
+
+    // === the object on the manager ===
+
+    fn step_worker_object(&mut self, name: &Arc<str>, now: Now) {
+        let item = Item::Worker(name.clone());
+        let Some(worker) = self.workers.get(name) else { return };
+        if !worker.side.ready(now.mono) {
+            if worker.side.inflight.is_none() {
+                self.agenda.wake(worker.side.not_before, item);
+            }
+            return;
+        }
+        let (uid, resource_version, verify) = (
+            worker.view.uid.clone(),
+            worker.view.resource_version,
+            worker.side.verify,
+        );
+        let request = if verify {
+            Request::GetWorkerCluster { name: name.clone() }
+        } else if let Some(finalizers) = self.finalizers_to_release(name) {
+            Request::SetWorkerFinalizers {
+                name: name.clone(),
+                uid,
+                resource_version,
+                finalizers,
+            }
+        } else if let Some(status) = self.worker_status(name, now) {
+            Request::WriteWorkerStatus {
+                name: name.clone(),
+                uid,
+                resource_version,
+                status: Box::new(status),
+            }
+        } else {
+            return;
+        };
+        let note = if verify { Note::Read } else { Note::None };
+        let sent = self.send(&Target::Manager, &item, note, request, None, now);
+        if let Some(worker) = self.workers.get_mut(name) {
+            worker.side.inflight = sent;
+        }
+    }
+
+    /// Puts our finalizer on a `WorkerCluster` before the first job is assigned to it; it stays until the object is deleted.
+    ///
+    /// Taking it off whenever nothing is bound would cost two writes for each job on a quiet worker.
+    pub(super) fn hold_worker(&mut self, name: &Arc<str>, now: Now) {
+        let item = Item::Worker(name.clone());
+        let Some(worker) = self.workers.get(name) else { return };
+        if !worker.side.ready(now.mono) || worker.side.verify {
+            self.agenda.touch(item);
+            return;
+        }
+        let finalizers = worker
+            .view
+            .finalizers
+            .iter()
+            .cloned()
+            .chain([FINALIZER.to_owned()])
+            .collect();
+        let (uid, resource_version) = (worker.view.uid.clone(), worker.view.resource_version);
+        let request = Request::SetWorkerFinalizers {
+            name: name.clone(),
+            uid,
+            resource_version,
+            finalizers,
+        };
+        let sent = self.send(&Target::Manager, &item, Note::None, request, None, now);
+        if let Some(worker) = self.workers.get_mut(name) {
+            worker.side.inflight = sent;
+        }
+    }
+
+    fn finalizers_to_release(&mut self, name: &Arc<str>) -> Option<Vec<String>> {
+        let worker = self.workers.get(name)?;
+        worker.view.deleted?;
+        if !worker.view.finalizers.iter().any(|f| f == FINALIZER) {
+            return None;
+        }
+        let live = |key: &&JobKey| {
+            self.jobs
+                .get(*key)
+                .is_some_and(|job| !job.view.status.phase.is_terminal())
+        };
+        // Another WorkerCluster with the same cluster inherits jobs and debts.
+        let heir = worker.duplicate_of.is_some();
+        let bound = worker.bound.iter().filter(live).count();
+        if !heir && !worker.view.spec.force_detach && (bound > 0 || !worker.debts.is_empty()) {
+            return None;
+        }
+        if bound > 0 || !worker.debts.is_empty() {
+            let note = format!(
+                "detached by force; {bound} jobs and {} owed removals may be left on the cluster",
+                worker.debts.len()
+            );
+            let regarding = Regarding::WorkerCluster(name.clone(), worker.view.uid.clone());
+            let finalizers = worker
+                .view
+                .finalizers
+                .iter()
+                .filter(|f| *f != FINALIZER)
+                .cloned()
+                .collect();
+            self.notice(Notice {
+                regarding,
+                warning: true,
+                reason: "ForceDetached",
+                action: "Detach",
+                note,
+            });
+            return Some(finalizers);
+        }
+        Some(
+            worker
+                .view
+                .finalizers
+                .iter()
+                .filter(|f| *f != FINALIZER)
+                .cloned()
+                .collect(),
+        )
+    }
+
+    pub(super) fn worker_landed(&mut self, name: &Arc<str>, flight: &Flight, outcome: Outcome, now: Now) {
+        let Some(worker) = self.workers.get_mut(name) else {
+            return;
+        };
+        match outcome {
+            Outcome::Done(Answer::WorkerCluster(view)) => {
+                worker.side.succeeded();
+                if flight.kind == "write_worker_status" {
+                    worker.report_at = now.mono + REPORT_INTERVAL;
+                }
+                self.worker_seen(*view, now);
+                self.touch_bound(name);
+                self.touch_planned(name);
+            }
+            Outcome::Refused(refusal) if refusal.kind == RefusalKind::ObjectNotFound => worker.side.outdated(now.mono),
+            other => settle(&mut worker.side, flight, &other, now),
+        }
+        self.agenda.touch(flight.item.clone());
+    }
+
+    /// Jobs that wait for the worker's finalizer go on.
+    fn touch_planned(&mut self, name: &Arc<str>) {
+        for (key, job) in &self.jobs {
+            if job.plan.as_ref().is_some_and(|plan| *plan.cluster == **name) {
+                self.agenda.touch(Item::Job(key.clone()));
+            }
+        }
+    }
+
+    // === sweep ===
+
+    /// Looks at every mirror and every bound job, although nothing changed.
+    fn sweep(&mut self, name: &Arc<str>, now: Now) {
+        let interval = self.config.sweep_interval;
+        let Some(worker) = self.workers.get_mut(name) else {
+            return;
+        };
+        if !worker.readable() || worker.sweep_at > now.mono {
+            if worker.readable() {
+                self.agenda.wake(worker.sweep_at, Item::Worker(name.clone()));
+            }
+            return;
+        }
+        // Jitter by name, so that the sweeps of many workers do not fall together: up to a tenth of the interval.
+        let mut hasher = std::hash::DefaultHasher::new();
+        name.hash(&mut hasher);
+        let jitter = interval.mul_f64((hasher.finish() % 1000) as f64 / 10_000.0);
+        worker.sweep_at = now.mono + interval + jitter;
+        for mirror in worker.mirrors.values_mut() {
+            if mirror.view.as_ref().is_some_and(|v| v.deleting) {
+                mirror.side.verify = true;
+            }
+        }
+        let keys: Vec<_> = worker.mirrors.keys().cloned().collect();
+        for key in keys {
+            self.touch_mirror(name, &key);
+        }
+        self.touch_bound(name);
+    }
+}
