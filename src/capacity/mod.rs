@@ -7,6 +7,6 @@ pub mod reason;
 pub mod rows;
 
 pub use accelerators::DeviceReport;
-pub use ledger::{Cost, Fit, JobPods, Ledger, Shortfall, Watched};
+pub use ledger::{Cost, Fit, JobPods, Ledger, ModelTotal, Shortfall, Watched};
 pub use reason::Reason;
 pub use rows::{NodeRow, PodRow, RuntimeClassRow};

@@ -1,10 +1,12 @@
 //! One scheduling cycle: queues, order, filter, fit, score, explain. (world, now) → assignments and reasons.
 
-#[allow(dead_code, reason = "used by the cycle, which follows")]
+mod class;
+mod cycle;
 pub mod job;
+mod reasons;
+mod reserve;
 pub mod scheduler;
 pub mod selector;
-#[allow(dead_code, reason = "used by the cycle, which follows")]
 pub mod site;
 
 pub use job::{Exclusion, QueuedJob};

@@ -1,13 +1,14 @@
 //! The queue of all jobs and the cycle over it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::class::{Asks, Class, ClassKey};
+use super::cycle::Seen;
 use super::job::QueuedJob;
-use super::site::Site;
-use crate::api::Now;
-use crate::api::job::Waiting;
+use super::reasons::Telling;
+use super::reserve::Reservation;
 use crate::lifecycle::view::JobKey;
 
 /// What the scheduler is told once.
@@ -45,11 +46,26 @@ pub struct Cycle {
     pub passed_over: usize,
 }
 
+/// A queued job with its class.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) job: QueuedJob,
+    pub(super) class: u32,
+    pub(super) told: Arc<BTreeSet<String>>,
+}
+
 /// The queue of all jobs that wait, and the cycle over it.
 #[derive(Debug)]
 pub struct Scheduler {
-    config: SchedulerConfig,
-    jobs: BTreeMap<JobKey, QueuedJob>,
+    pub(super) config: SchedulerConfig,
+    pub(super) jobs: BTreeMap<JobKey, Entry>,
+    /// Classes by number, in the order of nothing.
+    pub(super) classes: BTreeMap<u32, Class>,
+    by_key: BTreeMap<ClassKey, u32>,
+    next_class: u32,
+    pub(super) seen: Seen,
+    pub(super) reservation: Option<Reservation>,
+    pub(super) telling: Telling,
 }
 
 impl Scheduler {
@@ -58,22 +74,69 @@ impl Scheduler {
         Self {
             config,
             jobs: BTreeMap::new(),
+            classes: BTreeMap::new(),
+            by_key: BTreeMap::new(),
+            next_class: 0,
+            seen: Seen::default(),
+            reservation: None,
+            telling: Telling::default(),
         }
     }
 
     /// Queues a job, or replaces what is known of it.
-    pub fn upsert(&mut self, job: QueuedJob) {
-        self.jobs.insert(job.key.clone(), job);
+    pub fn upsert(&mut self, mut job: QueuedJob) {
+        let told = std::mem::take(&mut job.told);
+        if let Some(entry) = self.jobs.get_mut(&job.key) {
+            if entry.job == job {
+                return;
+            }
+            let told = entry.told.clone();
+            self.remove(&job.key);
+            self.insert(job, told);
+        } else {
+            self.insert(job, Arc::new(told));
+        }
+    }
+
+    fn insert(&mut self, job: QueuedJob, mut told: Arc<BTreeSet<String>>) {
+        let asks = Asks::of(&job);
+        let key = asks.key();
+        let ix = *self.by_key.entry(key.clone()).or_insert_with(|| {
+            self.next_class += 1;
+            self.next_class
+        });
+        let class = self.classes.entry(ix).or_insert_with(|| Class::new(asks, key));
+        let rank = job.rank();
+        if told == class.reasons {
+            told = class.reasons.clone();
+        } else if class.waiting.is_some() {
+            class.untold.insert(rank.clone());
+        }
+        class.queue.insert(rank);
+        self.jobs.insert(job.key.clone(), Entry { job, class: ix, told });
     }
 
     /// Takes a job out of the queue.
     pub fn remove(&mut self, key: &JobKey) -> Option<QueuedJob> {
-        self.jobs.remove(key)
+        let entry = self.jobs.remove(key)?;
+        if let Some(class) = self.classes.get_mut(&entry.class) {
+            let rank = entry.job.rank();
+            class.queue.remove(&rank);
+            class.untold.remove(&rank);
+            if class.queue.is_empty() {
+                self.by_key.remove(&class.key);
+                self.classes.remove(&entry.class);
+            }
+        }
+        if self.reservation.as_ref().is_some_and(|r| r.rank.key == *key) {
+            self.clear_reservation();
+        }
+        Some(entry.job)
     }
 
     /// A queued job.
     pub fn get(&self, key: &JobKey) -> Option<&QueuedJob> {
-        self.jobs.get(key)
+        self.jobs.get(key).map(|e| &e.job)
     }
 
     /// Number of queued jobs.
@@ -87,34 +150,15 @@ impl Scheduler {
     }
 
     /// Forgets what was tried on a worker: a `Site` takes the place of another of that name.
-    pub fn forget_site(&mut self, _name: &str) {}
-
-    /// Assigns what fits, in order. `budget` is work in units of one node looked at by one shape, about 20 to 50 ns; at least one step is made.
-    pub fn cycle(&mut self, _sites: &mut BTreeMap<Arc<str>, Site>, _now: Now, _budget: usize) -> Cycle {
-        let _ = &self.config;
-        Cycle {
-            finished: true,
-            ..Cycle::default()
-        }
+    pub fn forget_site(&mut self, name: &str) {
+        self.seen.forget(name);
     }
 
     /// The job and the worker that is held for it.
     pub fn reservation(&self) -> Option<(&JobKey, &Arc<str>)> {
-        None
-    }
-
-    /// Why a job waits, worker by worker; none when it is not queued.
-    pub fn waiting(&mut self, _key: &JobKey, _sites: &mut BTreeMap<Arc<str>, Site>) -> Option<Waiting> {
-        None
-    }
-
-    /// At most `limit` jobs whose reasons are others than those told last, the head of the queue first. What is returned counts as told.
-    pub fn changed_reasons(
-        &mut self,
-        _sites: &mut BTreeMap<Arc<str>, Site>,
-        _now: Now,
-        _limit: usize,
-    ) -> Vec<(JobKey, Waiting)> {
-        Vec::new()
+        self.reservation.as_ref().map(|r| (&r.rank.key, &r.site))
     }
 }
+
+#[cfg(test)]
+mod tests;

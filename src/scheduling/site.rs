@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::job::QueuedJob;
+use super::class::Asks;
 use super::selector;
 use crate::api::job::{ClusterToleration, Placement, TolerationOperator};
 use crate::api::worker_cluster::{ClusterTaint, Namespaces};
@@ -79,7 +79,7 @@ impl Site {
 }
 
 /// May the job go there at all, room apart? Else the reason and one sentence.
-pub(super) fn admits(meta: &SiteMeta, job: &QueuedJob, operator_namespace: &str) -> Result<(), (&'static str, String)> {
+pub(super) fn admits(meta: &SiteMeta, job: &Asks, operator_namespace: &str) -> Result<(), (&'static str, String)> {
     if let Some(exclusion) = job.excluded.get(&meta.cluster_uid) {
         return Err((exclusion.reason, exclusion.message.clone()));
     }
@@ -113,7 +113,7 @@ pub(super) fn admits(meta: &SiteMeta, job: &QueuedJob, operator_namespace: &str)
             format!("the worker does not serve {} to the operator", job.kind),
         ));
     }
-    let namespace = &*job.key.namespace;
+    let namespace = &*job.namespace;
     if !namespace_allowed(&meta.namespaces, namespace, operator_namespace) {
         return Err((
             "NamespaceNotAllowed",

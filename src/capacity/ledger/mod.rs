@@ -1,13 +1,29 @@
 //! The account of one worker: what is free on each node, what is used, and what is promised.
 
-use std::collections::BTreeMap;
+mod classes;
+mod devices;
+mod events;
+mod explain;
+mod intern;
+mod nodes;
+mod plan;
+mod promises;
+mod settle;
+mod vector;
+
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+pub use devices::ModelTotal;
+
+use self::classes::{Classes, Context, Standing};
+use self::intern::{Charges, Resources};
+use self::nodes::{NodeIx, Nodes};
+use self::promises::Promises;
 use super::accelerators::DeviceReport;
 use super::reason::Reason;
-use super::rows::{NodeRow, PodRow, RuntimeClassRow};
+use super::rows::RuntimeClassRow;
 use crate::resources::Shape;
-use crate::resources::shape::PodSet;
 
 /// How many members of a shape a worker can take now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +50,8 @@ pub struct Shortfall {
     pub members: i64,
     /// Members that find no room.
     pub lacking: i64,
+    /// The worker has nodes for the shape, and they are full: time may help. False: its nodes are not for the shape, or it is not known.
+    pub full: bool,
 }
 
 /// What taking a job would cost the worker; less is better. Compared field by field, in order.
@@ -67,78 +85,177 @@ pub enum Watched {
     Pods,
 }
 
-/// The account of one worker.
+/// A pod on the books.
+#[derive(Debug, Clone)]
+struct PodEntry {
+    node: NodeIx,
+    charge: u32,
+    job: Option<Arc<str>>,
+    running: bool,
+    deleting: bool,
+}
+
+/// Own pods of one job.
 #[derive(Debug, Clone, Default)]
+struct OwnPods {
+    id: Arc<str>,
+    pods: JobPods,
+    /// Their number by what they are charged.
+    charges: Vec<(u32, i64)>,
+}
+
+/// The account of one worker.
+///
+/// Every change (`events.rs`) ends in `settle.rs`, which moves promised members off nodes where others took their room. So three things hold after
+/// each call: no node has placed members without the room for them; a member is unplaced only while no node has room for it beyond what older
+/// promises wait for; and an unplaced member's request is charged on the node it waits for, so that nothing takes that room before it.
+#[derive(Debug, Clone)]
 pub struct Ledger {
+    nodes: Nodes,
+    resources: Resources,
+    classes: Classes,
+    charges: Charges,
+    pods: BTreeMap<Box<str>, PodEntry>,
+    jobs: HashMap<Arc<str>, OwnPods>,
+    promises: Promises,
+    runtimes: Option<BTreeMap<Arc<str>, RuntimeClassRow>>,
+    /// Why nodes and pods (in this order) are not known.
+    unknown: [Option<String>; 2],
     generation: u64,
+    work: u64,
+}
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Ledger {
     /// An account of nothing: capacity is unknown until nodes and pods were listed.
     pub fn new() -> Self {
-        Self::default()
+        Self {
+            nodes: Nodes::new(),
+            resources: Resources::default(),
+            classes: Classes::default(),
+            charges: Charges::default(),
+            pods: BTreeMap::new(),
+            jobs: HashMap::new(),
+            promises: Promises::default(),
+            runtimes: None,
+            unknown: [
+                Some("nodes are not listed yet".into()),
+                Some("pods are not listed yet".into()),
+            ],
+            generation: 0,
+            work: 0,
+        }
     }
 
-    /// A node as a watch or a list shows it.
-    pub fn upsert_node(&mut self, _row: &NodeRow) {}
-    /// A node is gone; its pods stay on the books until they are gone too.
-    pub fn delete_node(&mut self, _name: &str) {}
-    /// All nodes.
-    pub fn reset_nodes(&mut self, _rows: &[NodeRow]) {}
-    /// A bound, live pod.
-    pub fn upsert_pod(&mut self, _row: &PodRow) {}
-    /// A pod is finished or gone.
-    pub fn delete_pod(&mut self, _namespace: &str, _name: &str) {}
-    /// All bound, live pods.
-    pub fn reset_pods(&mut self, _rows: &[PodRow]) {}
-    /// All runtime classes.
-    pub fn set_runtime_classes(&mut self, _classes: BTreeMap<Arc<str>, RuntimeClassRow>) {}
-    /// Nothing of the worker can be believed until nodes and pods are both listed again.
-    pub fn set_unknown(&mut self, _message: &str) {}
-    /// One watch is not running; capacity is unknown until its list is complete again.
-    pub fn watch_lost(&mut self, _watched: Watched, _message: &str) {}
-    /// Nodes and pods are known; else why not, in a sentence.
-    pub fn known(&self) -> Result<(), &str> {
-        Err("not built")
-    }
     /// Grows with every change that may have made room, and with no other.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Holds room for all members of a job, less those of its pods that are seen bound. `id` is the job's uid. A second promise of that id replaces the first.
-    pub fn promise(&mut self, _id: &Arc<str>, _sets: &[PodSet]) {}
-    /// How many members in all still want room: the bound ones included, the finished ones not.
-    pub fn set_wanted(&mut self, _id: &str, _wanted: i64) {}
-    /// Ends a promise.
-    pub fn release(&mut self, _id: &str) {}
-    /// Is there a promise of that id?
-    pub fn is_promised(&self, _id: &str) -> bool {
-        false
-    }
-    /// Promised members that are not bound and for which no node has room at present.
-    pub fn unplaced(&self) -> i64 {
-        0
-    }
-    /// Own pods of a job.
-    pub fn job_pods(&self, _id: &str) -> JobPods {
-        JobPods::default()
+    /// Grows with every change of what is free: what was computed before is still true while it stays.
+    pub fn version(&self) -> (u64, u64, u64) {
+        (self.nodes.clock, self.nodes.devices.ranking, self.generation)
     }
 
-    /// How many members of a shape could be bound now.
-    pub fn fit(&mut self, _shape: &Arc<Shape>) -> Fit {
-        Fit::Unknown("not built".into())
+    /// Nodes looked at by shapes so far: the unit of the budget of a scheduling cycle.
+    pub fn work(&self) -> u64 {
+        self.work
     }
-    /// What it would cost to take all pod sets of a job; none: they do not fit, or it is not known.
-    pub fn plan(&mut self, _sets: &[PodSet]) -> Option<Cost> {
-        None
+
+    /// Own pods of a job.
+    pub fn job_pods(&self, id: &str) -> JobPods {
+        self.jobs.get(id).map_or_else(JobPods::default, |own| own.pods)
     }
-    /// Why so many members of a shape do not fit; none when they do.
-    pub fn explain(&mut self, _sets: &[PodSet]) -> Option<Shortfall> {
-        None
+
+    /// How many members of a shape could be bound now, one after the other, without preemption and beyond all promises.
+    pub fn fit(&mut self, shape: &Arc<Shape>) -> Fit {
+        let ix = self.class(shape);
+        match &self.classes.get(ix).standing {
+            Standing::Broken(message) => return Fit::Error(message.clone()),
+            Standing::Unknown(_, message) => return Fit::Unknown(message.clone()),
+            Standing::Nowhere(..) => return Fit::Known { members: 0 },
+            Standing::Counted => {}
+        }
+        if let Err(message) = self.known() {
+            return Fit::Unknown(message.into());
+        }
+        self.sync(ix);
+        Fit::Known {
+            members: self.classes.get(ix).total,
+        }
     }
+
+    /// Members of a shape that would fit if every job of ours on the worker ended; none while that is not known. Strangers' pods count as there for good.
+    pub fn fit_without_ours(&mut self, shape: &Arc<Shape>) -> Option<i64> {
+        self.known().ok()?;
+        let ix = self.class(shape);
+        let class = self.classes.get(ix);
+        if class.standing != Standing::Counted {
+            return None;
+        }
+        let mut members = 0;
+        for (node, _) in self.nodes.present() {
+            members += i64::from(class.slots_without_ours(&self.nodes, node));
+        }
+        self.work += self.nodes.list.len() as u64;
+        Some(members)
+    }
+
+    /// Is there a node on which members of either shape could ever run?
+    pub fn could_meet(&mut self, one: &Arc<Shape>, other: &Arc<Shape>) -> bool {
+        let (one, other) = (self.class(one), self.class(other));
+        let nodes = &self.nodes;
+        self.work += nodes.list.len() as u64;
+        for (ix, _) in nodes.present() {
+            if self.classes.get(one).could_run(nodes, ix) && self.classes.get(other).could_run(nodes, ix) {
+                return true;
+            }
+        }
+        false
+    }
+
     /// Accelerators, for the worker's status.
     pub fn devices(&self) -> DeviceReport {
-        DeviceReport::default()
+        self.nodes.devices.report()
+    }
+
+    /// Grows when `models` says something new.
+    pub fn models_revision(&self) -> u64 {
+        self.nodes.devices.revision
+    }
+
+    /// Accelerator models on this worker.
+    pub fn models(&self) -> impl Iterator<Item = ModelTotal> {
+        self.nodes.devices.models()
+    }
+
+    /// How scarce each model is in the fleet: higher is scarcer. Best fit leaves the scarcest alone.
+    pub fn set_model_ranks(&mut self, rank: impl Fn(&str) -> u32) {
+        self.nodes.devices.set_ranks(rank);
+    }
+
+    fn class(&mut self, shape: &Arc<Shape>) -> u32 {
+        let context = Context {
+            nodes: &mut self.nodes,
+            resources: &mut self.resources,
+            runtimes: self.runtimes.as_ref(),
+        };
+        self.classes.intern(shape, context)
+    }
+
+    fn counted(&mut self, class: u32) -> bool {
+        self.classes.get(class).standing == Standing::Counted
+    }
+
+    fn sync(&mut self, class: u32) {
+        self.work += self.classes.get(class).sync(&self.nodes) as u64;
     }
 }
+
+#[cfg(test)]
+mod tests;
