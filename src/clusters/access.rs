@@ -1,15 +1,25 @@
 //! What we may do on a worker: rights by `SelfSubjectAccessReview`, kinds by discovery.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use kube::api::PostParams;
 use kube::{Api, Client};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{sleep, timeout};
+use tracing::debug;
 
+use super::executor::Signals;
+use super::manager_feeds::LinkSpec;
+use super::reason::Trouble;
+use super::worker_feeds::Source;
 use crate::api::names;
 use crate::api::worker_cluster::Namespaces;
 use crate::dispatcher::event::Access;
+use crate::dispatcher::{Event, WorkerEvent};
 use crate::workload::TemplateKind;
 
 /// A right that the protocol uses.
@@ -72,6 +82,62 @@ pub const RIGHTS: &[Right] = &[
 /// Only used where `spec.namespaces.create` says so.
 const CREATE_NAMESPACES: Right = right("create", "namespaces", "", Scope::Cluster, false);
 const CREATE_JOBS: Right = right("create", "jobs", "batch", Scope::Jobs, true);
+
+/// How often rights and kinds are reviewed, and how soon again after a refusal or a failed review.
+const REVIEW_EVERY: Duration = Duration::from_mins(10);
+const REVIEW_AGAIN: Duration = Duration::from_secs(10);
+/// How long a review may take.
+const REVIEW_WITHIN: Duration = Duration::from_secs(30);
+
+/// Reviews the rights on one connection for as long as it lasts.
+pub struct Reviewer {
+    /// Whose.
+    pub source: Source,
+    /// The connection.
+    pub client: Client,
+    /// Which namespaces are used.
+    pub spec: watch::Receiver<LinkSpec>,
+    /// Says when something was forbidden.
+    pub signals: Arc<Signals>,
+    /// Where the findings go.
+    pub events: mpsc::Sender<Event>,
+}
+
+impl Reviewer {
+    /// Reviews now, after every change of the spec, after something was forbidden, and from time to time.
+    pub async fn run(mut self) {
+        loop {
+            let namespaces = self.spec.borrow_and_update().namespaces.clone();
+            let pause = match timeout(REVIEW_WITHIN, review(&self.client, &namespaces)).await {
+                Ok(Ok(access)) => {
+                    let event = self.source.event(WorkerEvent::Access(access));
+                    if self.events.send(event).await.is_err() {
+                        return;
+                    }
+                    REVIEW_EVERY
+                }
+                Ok(Err(e)) => {
+                    debug!(
+                        worker = &*self.source.name,
+                        "review of rights failed: {}",
+                        Trouble::of(&e).message
+                    );
+                    REVIEW_AGAIN
+                }
+                Err(_) => {
+                    debug!(worker = &*self.source.name, "review of rights took too long");
+                    REVIEW_AGAIN
+                }
+            };
+            tokio::select! {
+                () = sleep(pause) => {}
+                changed = self.spec.changed() => if changed.is_err() { return },
+                // Many requests may be forbidden at once: one review answers for all.
+                () = async { tokio::join!(sleep(REVIEW_AGAIN), self.signals.forbidden.notified()); } => {}
+            }
+        }
+    }
+}
 
 /// Reviews at once, so that a worker with a slow authorizer is not asked one by one.
 const AT_ONCE: usize = 6;

@@ -9,41 +9,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use http::Request as HttpRequest;
-use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::apimachinery::pkg::version::Info;
-use k8s_openapi::jiff::Timestamp;
-use kube::api::{GetParams, Request as Path};
-use kube::{Client, Resource};
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use kube::Client;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
-use tracing::{debug, info, warn};
+use tokio::time::{Instant, sleep, sleep_until};
+use tracing::{info, warn};
 
-use super::access;
+use super::access::Reviewer;
 use super::backoff::{Backoff, jitter};
 use super::client;
 use super::executor::{Connection, Signals};
-use super::kubeconfig::{self, VettedKubeconfig};
+use super::identity::{explain, identify, probe, warn_of_expiry};
+use super::kubeconfig;
 use super::manager_feeds::{LinkSpec, Secrets};
 use super::reason::{Reason, Trouble};
-use super::slim::Meta;
 use super::worker_feeds::{self, Source};
 use crate::dispatcher::{Event, LinkEvent, Target, WorkerEvent};
 
 /// How often a connected worker is probed.
 const PROBE_EVERY: Duration = Duration::from_secs(10);
-/// How long a probe may take.
-const PROBE_WITHIN: Duration = Duration::from_secs(4);
-/// How long the first requests on a connection may take together, opening it included.
-const CONNECT_WITHIN: Duration = Duration::from_secs(10);
-/// How often rights and kinds are reviewed, and how soon again after a refusal.
-const REVIEW_EVERY: Duration = Duration::from_mins(10);
-const REVIEW_AGAIN: Duration = Duration::from_secs(10);
-/// How long a review may take.
-const REVIEW_WITHIN: Duration = Duration::from_secs(30);
 const RETRY_FIRST: Duration = Duration::from_millis(500);
 const RETRY_MOST: Duration = Duration::from_secs(15);
 
@@ -67,6 +51,8 @@ pub struct Link {
     pub origin_hash: Arc<str>,
     /// Where events go.
     pub events: mpsc::Sender<Event>,
+    /// The last connection; 0 before the first. What the link says is of it: the core drops what is of an older one.
+    pub epoch: u64,
 }
 
 /// Why a step of a link ended.
@@ -112,7 +98,7 @@ impl Link {
                 );
                 let (reason, message) = (trouble.reason.as_str().to_owned(), trouble.message.clone());
                 let down = LinkEvent::Down { reason, message };
-                if !self.tell(0, WorkerEvent::Link(down)).await {
+                if !self.tell(WorkerEvent::Link(down)).await {
                     return;
                 }
                 said = Some(trouble);
@@ -146,16 +132,17 @@ impl Link {
             }
         };
         let identified = tokio::select! {
-            identified = timeout(CONNECT_WITHIN, identify(&client)) => identified,
+            identified = identify(&client) => identified,
             end = self.changed(bytes) => return end,
         };
         let (cluster_uid, version) = match identified {
-            Ok(Ok(identity)) => identity,
-            Ok(Err(trouble)) => return End::Trouble(explain(trouble, &vetted)),
-            Err(_) => return End::Trouble(Trouble::new(Reason::Timeout, "the server did not answer in time")),
+            Ok(identity) => identity,
+            Err(trouble) => return End::Trouble(explain(trouble, &vetted)),
         };
         let epoch = self.epochs.fetch_add(1, Ordering::Relaxed) + 1;
+        self.epoch = epoch;
         info!(worker = &*self.name, epoch, cluster_uid, version, "connected");
+        warn_of_expiry(&self.name, &vetted);
         let source = Source {
             name: self.name.clone(),
             epoch,
@@ -172,66 +159,49 @@ impl Link {
             target: Target::Worker(self.name.clone()),
             limit: self.limit,
         };
-        if !self.tell(epoch, WorkerEvent::Link(up)).await || self.events.send(slots).await.is_err() {
+        if !self.tell(WorkerEvent::Link(up)).await || self.events.send(slots).await.is_err() {
             return End::Over;
         }
         *said = None;
         backoff.reset();
-        // Dropped, and with it every watch, when this function ends.
-        let mut watches = JoinSet::new();
-        worker_feeds::start(&mut watches, &source, &client, &self.origin_hash, &self.events);
-        self.hold(bytes, &client, &vetted, &cluster_uid, epoch).await
+        let mut tasks = JoinSet::new();
+        worker_feeds::start(&mut tasks, &source, &client, &self.origin_hash, &self.events);
+        let reviewer = Reviewer {
+            source,
+            client: client.clone(),
+            spec: self.spec.clone(),
+            signals: self.signals.clone(),
+            events: self.events.clone(),
+        };
+        tasks.spawn(reviewer.run());
+        let end = self.hold(bytes, &client, &cluster_uid).await;
+        // Whatever is said of the link next, nothing of this connection may be said after it.
+        self.connection.send_replace(None);
+        tasks.shutdown().await;
+        match end {
+            End::Trouble(trouble) => End::Trouble(explain(trouble, &vetted)),
+            end => end,
+        }
     }
 
-    /// Probes and reviews until something ends the link.
-    async fn hold(
-        &mut self,
-        bytes: &Arc<Vec<u8>>,
-        client: &Client,
-        vetted: &VettedKubeconfig,
-        cluster_uid: &str,
-        epoch: u64,
-    ) -> End {
-        let mut probe_at = Instant::now() + PROBE_EVERY;
-        let mut review_at = Instant::now();
-        let mut reviewed_at: Option<Instant> = None;
+    /// Probes until something ends the link.
+    async fn hold(&mut self, bytes: &Arc<Vec<u8>>, client: &Client, cluster_uid: &str) -> End {
         let signals = self.signals.clone();
-        let mut spec = self.spec.clone();
-        spec.mark_unchanged();
+        let mut probe_at = Instant::now() + PROBE_EVERY;
         loop {
             tokio::select! {
                 end = self.changed(bytes) => return end,
-                () = signals.suspicious.notified() => probe_at = Instant::now(),
-                () = signals.forbidden.notified() => {
-                    review_at = review_at.min(reviewed_at.map_or_else(Instant::now, |at| at + REVIEW_AGAIN));
-                }
-                // The namespaces may have changed; another Secret is seen above.
-                Ok(()) = spec.changed() => review_at = Instant::now(),
-                () = sleep_until(probe_at) => {
-                    if let Some(trouble) = probe(client, cluster_uid).await {
-                        return End::Trouble(explain(trouble, vetted));
-                    }
-                    probe_at = Instant::now() + PROBE_EVERY - jitter(PROBE_EVERY / 5);
-                }
-                () = sleep_until(review_at) => {
-                    reviewed_at = Some(Instant::now());
-                    review_at = Instant::now() + REVIEW_EVERY;
-                    let namespaces = spec.borrow().namespaces.clone();
-                    match timeout(REVIEW_WITHIN, access::review(client, &namespaces)).await {
-                        Ok(Ok(access)) => {
-                            if !self.tell(epoch, WorkerEvent::Access(access)).await {
-                                return End::Over;
-                            }
-                        }
-                        Ok(Err(e)) => {
-                            debug!(worker = &*self.name, "review of rights failed: {}", Trouble::of(&e).message);
-                            review_at = Instant::now() + REVIEW_AGAIN;
-                        }
-                        Err(_) => review_at = Instant::now() + REVIEW_AGAIN,
-                    }
-                    warn_of_expiry(&self.name, vetted);
-                }
+                () = signals.suspicious.notified() => {}
+                () = sleep_until(probe_at) => {}
             }
+            let probed = tokio::select! {
+                probed = probe(client, cluster_uid) => probed,
+                end = self.changed(bytes) => return end,
+            };
+            if let Some(trouble) = probed {
+                return End::Trouble(trouble);
+            }
+            probe_at = Instant::now() + PROBE_EVERY - jitter(PROBE_EVERY / 5);
         }
     }
 
@@ -293,88 +263,11 @@ impl Link {
         })
     }
 
-    async fn tell(&self, epoch: u64, event: WorkerEvent) -> bool {
+    async fn tell(&self, event: WorkerEvent) -> bool {
         let source = Source {
             name: self.name.clone(),
-            epoch,
+            epoch: self.epoch,
         };
         self.events.send(source.event(event)).await.is_ok()
-    }
-}
-
-/// Reads who the worker is: uid of its `kube-system`, and its version.
-async fn identify(client: &Client) -> Result<(String, String), Trouble> {
-    let uid = kube_system(client).await?;
-    let version = HttpRequest::get("/version").body(Vec::new());
-    let version = version.map_err(|e| Trouble::new(Reason::ServerError, e.to_string()))?;
-    let info: Info = ask(client, version).await?;
-    Ok((uid, info.git_version))
-}
-
-async fn kube_system(client: &Client) -> Result<String, Trouble> {
-    #[derive(Deserialize)]
-    struct Object {
-        metadata: Meta,
-    }
-    let get = Path::new(Namespace::url_path(&(), None)).get("kube-system", &GetParams::default());
-    let get = get.map_err(|e| Trouble::new(Reason::ServerError, e.to_string()))?;
-    let Object { metadata } = ask(client, get).await?;
-    if metadata.uid.is_empty() {
-        return Err(Trouble::new(
-            Reason::ServerError,
-            "the namespace kube-system came without a uid: this is no API server",
-        ));
-    }
-    Ok(metadata.uid)
-}
-
-async fn ask<T: DeserializeOwned>(client: &Client, request: HttpRequest<Vec<u8>>) -> Result<T, Trouble> {
-    let text = client.request_text(request).await.map_err(|e| Trouble::of(&e))?;
-    // Not kube's `request`, which logs the whole text of what it cannot read.
-    serde_json::from_str(&text).map_err(|e| {
-        Trouble::new(
-            Reason::ServerError,
-            format!("the answer is not that of an API server: {e}"),
-        )
-    })
-}
-
-/// None when the same cluster answers.
-async fn probe(client: &Client, cluster_uid: &str) -> Option<Trouble> {
-    match timeout(PROBE_WITHIN, kube_system(client)).await {
-        Ok(Ok(uid)) if uid == cluster_uid => None,
-        Ok(Ok(_)) => Some(Trouble::new(
-            Reason::ConnectionReset,
-            "another cluster answers at this address",
-        )),
-        // A server that is busy is there.
-        Ok(Err(trouble)) if matches!(trouble.reason, Reason::Busy | Reason::ServerError) => None,
-        Ok(Err(trouble)) => Some(trouble),
-        Err(_) => Some(Trouble::new(
-            Reason::Timeout,
-            format!("the server did not answer a probe within {} s", PROBE_WITHIN.as_secs()),
-        )),
-    }
-}
-
-/// An API server does not say why it does not accept a client certificate.
-fn explain(trouble: Trouble, vetted: &VettedKubeconfig) -> Trouble {
-    match vetted.client_not_after {
-        Some(end) if trouble.reason == Reason::Unauthorized && end <= Timestamp::now() => Trouble::new(
-            Reason::CredentialsExpired,
-            format!(
-                "the client certificate of the kubeconfig has expired at {end}; put a new kubeconfig into the Secret"
-            ),
-        ),
-        _ => trouble,
-    }
-}
-
-fn warn_of_expiry(worker: &str, vetted: &VettedKubeconfig) {
-    const SOON: i64 = 14 * 86_400;
-    if let Some(end) = vetted.client_not_after
-        && end.as_second() - Timestamp::now().as_second() < SOON
-    {
-        warn!(worker, "the client certificate of the kubeconfig expires at {end}");
     }
 }

@@ -20,6 +20,7 @@ pub mod clock;
 pub mod exchange;
 pub mod executor;
 pub mod feed;
+pub mod identity;
 pub mod interner;
 pub mod kubeconfig;
 pub mod lease;

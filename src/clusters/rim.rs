@@ -270,6 +270,7 @@ impl Supervisor {
             limit: self.config.worker_requests,
             origin_hash: self.config.origin_hash.as_str().into(),
             events: self.events.clone(),
+            epoch: 0,
         };
         let task = tokio::spawn(async move {
             if secrets.wait_for(Option::is_some).await.is_ok() {
