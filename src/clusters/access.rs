@@ -20,7 +20,7 @@ use crate::api::names;
 use crate::api::worker_cluster::Namespaces;
 use crate::dispatcher::event::Access;
 use crate::dispatcher::{Event, WorkerEvent};
-use crate::workload::TemplateKind;
+use crate::workload::{ApiResource, TemplateKind};
 
 /// A right that the protocol uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +60,7 @@ const fn right(verb: &'static str, resource: &'static str, group: &'static str, 
 
 /// Every right that the operator uses on a worker; the roles of the chart and of the documents are this list.
 pub const RIGHTS: &[Right] = &[
-    right("get", "namespaces", "", Scope::Cluster, true),
+    GET_KUBE_SYSTEM,
     CREATE_JOBS,
     right("get", "jobs", "batch", Scope::Jobs, true),
     right("patch", "jobs", "batch", Scope::Jobs, true),
@@ -81,6 +81,7 @@ pub const RIGHTS: &[Right] = &[
 
 /// Only used where `spec.namespaces.create` says so.
 const CREATE_NAMESPACES: Right = right("create", "namespaces", "", Scope::Cluster, false);
+const GET_KUBE_SYSTEM: Right = right("get", "namespaces", "", Scope::Cluster, true);
 const CREATE_JOBS: Right = right("create", "jobs", "batch", Scope::Jobs, true);
 
 /// How often rights and kinds are reviewed, and how soon again after a refusal or a failed review.
@@ -200,6 +201,8 @@ async fn allowed(client: Client, right: Right, namespace: String) -> Result<(Rig
                 resource: Some(right.resource.into()),
                 group: Some(right.group.into()),
                 namespace: Some(namespace.clone()),
+                // The role may name the one namespace that is read.
+                name: (right == GET_KUBE_SYSTEM).then(|| "kube-system".to_owned()),
                 ..ResourceAttributes::default()
             }),
             ..SelfSubjectAccessReviewSpec::default()
@@ -213,13 +216,18 @@ async fn allowed(client: Client, right: Right, namespace: String) -> Result<(Rig
 /// The template kinds that are served. A group that is missing is a kind that is missing.
 async fn kinds(client: &Client) -> Result<BTreeSet<String>, kube::Error> {
     let mut kinds = BTreeSet::new();
-    match client.list_api_group_resources("batch/v1").await {
-        Ok(list) if list.resources.iter().any(|resource| resource.name == "jobs") => {
-            kinds.insert(TemplateKind::Job.to_string());
+    for kind in [TemplateKind::Job] {
+        let ApiResource {
+            group, version, plural, ..
+        } = kind.workload().api_resource();
+        match client.list_api_group_resources(&format!("{group}/{version}")).await {
+            Ok(list) if list.resources.iter().any(|resource| resource.name == plural) => {
+                kinds.insert(kind.to_string());
+            }
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            Err(e) => return Err(e),
         }
-        Ok(_) => {}
-        Err(kube::Error::Api(status)) if status.code == 404 => {}
-        Err(e) => return Err(e),
     }
     Ok(kinds)
 }

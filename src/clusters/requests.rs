@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use http::Request as HttpRequest;
-use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::Resource;
 use kube::api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
@@ -18,7 +17,7 @@ use super::views;
 use crate::api::{MultiKueueJob, WorkerCluster, names};
 use crate::dispatcher::{Answer, Request};
 use crate::lifecycle::view::{JobKey, ResourceVersion};
-use crate::workload::TemplateKind;
+use crate::workload::{ApiResource, TemplateKind};
 
 /// A request that cannot be made: a name that is no name, a document that is none.
 #[derive(Debug, thiserror::Error)]
@@ -43,31 +42,22 @@ fn path<K: Resource<DynamicType = ()>>(namespace: Option<&str>) -> Path {
     Path::new(K::url_path(&(), namespace))
 }
 
-/// A template kind as its paths name it.
-#[derive(Debug, Clone, Copy)]
-pub struct Kind {
-    /// API group.
-    pub group: &'static str,
-    /// Plural.
-    pub plural: &'static str,
-    base: fn(Option<&str>) -> Path,
+/// The path of a mirror's kind in its namespace.
+fn mirrors(kind: TemplateKind, key: &JobKey) -> Path {
+    let ApiResource {
+        group, version, plural, ..
+    } = kind.workload().api_resource();
+    let base = if group.is_empty() {
+        format!("/api/{version}")
+    } else {
+        format!("/apis/{group}/{version}")
+    };
+    Path::new(format!("{base}/namespaces/{}/{plural}", key.namespace))
 }
 
-/// The paths of a template kind.
-pub fn kind(kind: TemplateKind) -> Kind {
-    match kind {
-        TemplateKind::Job => Kind {
-            group: "batch",
-            plural: "jobs",
-            base: path::<Job>,
-        },
-    }
-}
-
-impl Kind {
-    fn at(self, key: &JobKey) -> Path {
-        (self.base)(Some(&key.namespace))
-    }
+fn about_mirror(kind: TemplateKind, key: &JobKey) -> Asked<'_> {
+    let ApiResource { group, plural, .. } = kind.workload().api_resource();
+    asked(group, plural, &key.name)
 }
 
 fn asked<'a>(group: &'a str, plural: &'a str, name: &'a str) -> Asked<'a> {
@@ -102,9 +92,9 @@ pub fn about(request: &Request) -> Asked<'_> {
         Request::CreateNamespace { name } => asked("", "namespaces", name),
         Request::CreateMirror { kind: k, key, .. }
         | Request::MergePatchMirror { kind: k, key, .. }
-        | Request::DeleteMirror { kind: k, key, .. } => asked(kind(*k).group, kind(*k).plural, &key.name),
-        Request::GetMirror { kind: k, key } => reads(asked(kind(*k).group, kind(*k).plural, &key.name)),
-        Request::JsonPatchMirror { kind: k, key, .. } => patches(asked(kind(*k).group, kind(*k).plural, &key.name)),
+        | Request::DeleteMirror { kind: k, key, .. } => about_mirror(*k, key),
+        Request::GetMirror { kind: k, key } => reads(about_mirror(*k, key)),
+        Request::JsonPatchMirror { kind: k, key, .. } => patches(about_mirror(*k, key)),
         Request::ListPods { .. } => reads(asked("", "pods", "")),
     }
 }
@@ -166,14 +156,14 @@ pub fn make(request: &Request, instance: &str) -> Made {
                 dry_run: *dry_run,
                 ..creating()
             };
-            kind(*k).at(key).create(&params, object.get().as_bytes().to_vec())?
+            mirrors(*k, key).create(&params, object.get().as_bytes().to_vec())?
         }
-        Request::GetMirror { kind: k, key } => kind(*k).at(key).get(&key.name, &GetParams::default())?,
+        Request::GetMirror { kind: k, key } => mirrors(*k, key).get(&key.name, &GetParams::default())?,
         Request::JsonPatchMirror { kind: k, key, patch } => {
-            json_patch(&kind(*k).at(key), &key.name, patch.clone(), None)?
+            json_patch(&mirrors(*k, key), &key.name, patch.clone(), None)?
         }
         Request::MergePatchMirror { kind: k, key, patch } => {
-            kind(*k).at(key).patch(&key.name, &patching(), &Patch::Merge(patch))?
+            mirrors(*k, key).patch(&key.name, &patching(), &Patch::Merge(patch))?
         }
         Request::DeleteMirror {
             kind: k,
@@ -185,7 +175,7 @@ pub fn make(request: &Request, instance: &str) -> Made {
                 uid: Some(uid.to_string()),
                 resource_version: Some(resource_version.to_string()),
             });
-            kind(*k).at(key).delete(&key.name, &params)?
+            mirrors(*k, key).delete(&key.name, &params)?
         }
         Request::ListPods { namespace, job_uid } => {
             let selected = ListParams::default()

@@ -154,6 +154,3 @@ impl SecretLite {
 impl Lite for SecretLite {
     type Kind = Secret;
 }
-
-/// Largest status of a mirror that is copied to its job, in bytes of JSON: an object of the manager must stay well below etcd's 1.5 MiB.
-pub const MAX_RAW_STATUS: usize = 64 * 1024;

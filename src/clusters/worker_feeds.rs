@@ -10,8 +10,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::feed::{Feed, Mode, Output, run, watch_config};
-use super::interner::Interner;
-use super::rows::{NodeLite, PodLite, RuntimeClassLite};
+use super::rows::{NodeLite, PodLite, RuntimeClassLite, Texts};
 use super::views::MirrorLite;
 use crate::api::names;
 use crate::capacity::{NodeRow, PodRow, RuntimeClassRow, Watched};
@@ -46,7 +45,7 @@ pub fn start(
     origin_hash: &str,
     events: &mpsc::Sender<Event>,
 ) {
-    let texts = Interner::default;
+    let texts = Texts::default;
     tasks.spawn(run(
         Nodes {
             source: source.clone(),
@@ -100,7 +99,7 @@ fn key(meta: &ObjectMeta) -> JobKey {
 
 struct Nodes {
     source: Source,
-    texts: Interner,
+    texts: Texts,
 }
 
 impl Feed for Nodes {
@@ -135,7 +134,7 @@ impl Feed for Nodes {
 
 struct Pods {
     source: Source,
-    texts: Interner,
+    texts: Texts,
 }
 
 impl Feed for Pods {
@@ -169,7 +168,7 @@ impl Feed for Pods {
 
 struct RuntimeClasses {
     source: Source,
-    texts: Interner,
+    texts: Texts,
 }
 
 impl Feed for RuntimeClasses {

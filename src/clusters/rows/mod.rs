@@ -9,20 +9,21 @@ use serde::Deserialize;
 use super::interner::Interner;
 use super::slim::{Lite, Meta};
 use crate::capacity::{NodeRow, RuntimeClassRow};
-use crate::resources::Quantity;
-use crate::resources::amounts::{Amounts, ResourceList, scheduler_units};
+use crate::resources::amounts::{Amounts, Names, ResourceList};
+use crate::resources::requests::is_extended;
 use crate::resources::shape::{NodeTaint, NodeTaintEffect, Toleration};
 
 mod pod;
 
 pub use pod::PodLite;
 
-fn amounts<'a>(quantities: impl IntoIterator<Item = (&'a String, &'a Quantity)>, texts: &mut Interner) -> Amounts {
-    let mut amounts = Amounts::default();
-    for (name, quantity) in quantities {
-        amounts.set(texts.intern(name), scheduler_units(name, *quantity));
-    }
-    amounts
+/// Texts that many rows repeat.
+#[derive(Debug, Default)]
+pub struct Texts {
+    /// Namespaces, node names, labels.
+    pub shared: Interner,
+    /// Resource names; there are few, for ever.
+    pub resources: Names,
 }
 
 /// The fields of a node that are read.
@@ -62,7 +63,6 @@ struct NodeStatus {
 struct Condition {
     r#type: String,
     status: String,
-    reason: String,
 }
 
 impl Lite for NodeLite {
@@ -71,18 +71,14 @@ impl Lite for NodeLite {
 
 impl NodeLite {
     /// The row of this node.
-    pub fn row(self, texts: &mut Interner) -> NodeRow {
+    pub fn row(self, texts: &mut Texts) -> NodeRow {
         let labels = self.metadata.labels.iter();
-        // Extended resources carry a domain that is not the project's own.
-        let extended = self
-            .status
-            .capacity
-            .iter()
-            .filter(|(name, _)| name.contains('/') && !name.contains("kubernetes.io/"));
+        let mut extended = self.status.capacity;
+        extended.retain(|name, _| is_extended(name));
         NodeRow {
             name: self.metadata.name.as_str().into(),
             labels: labels
-                .map(|(key, value)| (texts.intern(key), texts.intern(value)))
+                .map(|(key, value)| (texts.shared.intern(key), texts.shared.intern(value)))
                 .collect(),
             taints: self.spec.taints.into_iter().filter_map(Taint::read).collect(),
             unschedulable: self.spec.unschedulable,
@@ -92,8 +88,8 @@ impl NodeLite {
                 .iter()
                 .any(|c| c.r#type == "Ready" && c.status == "True"),
             deleting: self.metadata.deletion_timestamp.is_some(),
-            allocatable: amounts(&self.status.allocatable, texts),
-            capacity: amounts(extended, texts),
+            allocatable: Amounts::from_quantities(&self.status.allocatable, &mut texts.resources),
+            capacity: Amounts::from_quantities(&extended, &mut texts.resources),
         }
     }
 }
@@ -154,9 +150,9 @@ impl Lite for RuntimeClassLite {
 
 impl RuntimeClassLite {
     /// The row of this runtime class.
-    pub fn row(self, texts: &mut Interner) -> RuntimeClassRow {
+    pub fn row(self, texts: &mut Texts) -> RuntimeClassRow {
         RuntimeClassRow {
-            overhead: amounts(&self.overhead.pod_fixed, texts),
+            overhead: Amounts::from_quantities(&self.overhead.pod_fixed, &mut texts.resources),
             node_selector: self.scheduling.node_selector.into_iter().collect(),
             tolerations: self
                 .scheduling

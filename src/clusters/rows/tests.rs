@@ -6,7 +6,7 @@ use crate::capacity::PodRow;
 fn pod(pod: &Value) -> PodRow {
     serde_json::from_str::<PodLite>(&pod.to_string())
         .unwrap()
-        .row(&mut Interner::default())
+        .row(&mut Texts::default())
 }
 
 fn charged(spec: &Value, status: &Value) -> Vec<(String, i64)> {
@@ -36,41 +36,6 @@ fn containers_add_up_and_cpu_counts_in_millis() {
     ]});
     let expected = named(&[("cpu", 1_600), ("memory", (1 << 30) + 1), ("nvidia.com/gpu", 3)]);
     assert_eq!(charged(&spec, &json!({})), expected);
-}
-
-#[test]
-fn init_containers_count_by_their_peak_and_sidecars_stay() {
-    let mut sidecar = container("side", &json!({"cpu": "1"}));
-    sidecar["restartPolicy"] = json!("Always");
-    let spec = json!({
-        "initContainers": [container("before", &json!({"cpu": "3"})), sidecar, container("after", &json!({"cpu": "3"}))],
-        "containers": [container("main", &json!({"cpu": "2"}))],
-        "overhead": {"cpu": "250m"},
-    });
-    // after + sidecar = 4 > main + sidecar = 3; the overhead comes on top.
-    assert_eq!(charged(&spec, &json!({})), named(&[("cpu", 4_250)]));
-}
-
-#[test]
-fn what_is_asked_for_at_the_level_of_the_pod_counts_for_cpu_memory_and_huge_pages_alone() {
-    let spec = json!({
-        "resources": {"requests": {"cpu": "5", "hugepages-2Mi": "4Mi", "nvidia.com/gpu": "8"}},
-        "containers": [container("main", &json!({"cpu": "2", "nvidia.com/gpu": "1"}))],
-    });
-    assert_eq!(
-        charged(&spec, &json!({})),
-        named(&[("cpu", 5_000), ("hugepages-2Mi", 4 << 20), ("nvidia.com/gpu", 1)])
-    );
-}
-
-#[test]
-fn a_pod_that_is_resized_is_charged_the_most_unless_the_node_can_never_grant_it() {
-    let spec = json!({"containers": [container("main", &json!({"cpu": "4"}))]});
-    let statuses =
-        json!([{"name": "main", "allocatedResources": {"cpu": "2"}, "resources": {"requests": {"cpu": "3"}}}]);
-    let status = |reason: &str| json!({"containerStatuses": statuses, "conditions": [{"type": "PodResizePending", "status": "True", "reason": reason}]});
-    assert_eq!(charged(&spec, &status("Deferred")), named(&[("cpu", 4_000)]));
-    assert_eq!(charged(&spec, &status("Infeasible")), named(&[("cpu", 3_000)]));
 }
 
 #[test]
@@ -116,7 +81,7 @@ fn a_node_is_what_the_counting_reads() {
     });
     let row = serde_json::from_str::<NodeLite>(&node.to_string())
         .unwrap()
-        .row(&mut Interner::default());
+        .row(&mut Texts::default());
     assert_eq!(&*row.name, "n1");
     assert_eq!(row.labels, [("a".into(), "1".into()), ("b".into(), "2".into())]);
     assert_eq!(row.taints.len(), 2);
@@ -140,7 +105,7 @@ fn a_runtime_class_is_what_it_adds_to_a_pod() {
     });
     let row = serde_json::from_str::<RuntimeClassLite>(&class.to_string())
         .unwrap()
-        .row(&mut Interner::default());
+        .row(&mut Texts::default());
     assert_eq!((row.overhead.get("cpu"), row.overhead.get("memory")), (250, 120 << 20));
     assert_eq!(row.node_selector, [("kata".to_owned(), "yes".to_owned())]);
     let [
