@@ -10,4 +10,6 @@ mod links;
 #[cfg(test)]
 mod outages;
 #[cfg(test)]
+mod programs;
+#[cfg(test)]
 mod world;
