@@ -7,12 +7,13 @@
 //! signals and `abort`. The kernel sends that signal at the death of the *thread* that forked, so one thread that lives
 //! as long as the process starts all children. (A parent killed between the fork and `prctl`, a millisecond, would leave one behind.)
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 
@@ -110,9 +111,17 @@ impl Process {
         }
     }
 
-    /// Freezes it (`SIGSTOP`): its connections stay open and nobody answers on them. Fails if it does not run.
+    /// Freezes it (`SIGSTOP`): its connections stay open and nobody answers on them. Returns once all its threads have
+    /// stopped, which on a busy machine is some time after the signal. Fails if it does not run.
     pub fn pause(&self) -> Result<()> {
-        self.signal(Signal::STOP)
+        self.signal(Signal::STOP)?;
+        while let Some(pid) = self.pid() {
+            if is_stopped(pid) {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Err(self.exited())
     }
 
     /// Lets a frozen process go on (`SIGCONT`). Fails if it does not run.
@@ -176,6 +185,17 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// Whether no thread of a process can run; not sure while one of them is ending.
+fn is_stopped(pid: u32) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return false;
+    };
+    threads.flatten().all(|thread| {
+        fs::read_to_string(thread.path().join("status"))
+            .is_ok_and(|status| status.lines().any(|line| line.starts_with("State:\tT")))
+    })
 }
 
 /// Kills and reaps a child. Both fail only for a child that is gone already, which is what is wanted.
