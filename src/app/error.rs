@@ -6,6 +6,9 @@ use std::path::PathBuf;
 /// Why the process ends, or does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// Flags that do not go together.
+    #[error(transparent)]
+    Args(#[from] super::args::Invalid),
     /// The logs cannot be started.
     #[error("cannot start the logs")]
     Telemetry(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -62,4 +65,19 @@ pub enum Error {
         /// Which.
         part: &'static str,
     },
+}
+
+/// An error with all that caused it, on one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        // Some errors repeat their source in their own message.
+        if !text.ends_with(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
 }

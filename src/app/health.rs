@@ -4,7 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::clock::Clock;
+use crate::clusters::Clock;
+
+/// The part of readiness that is the manager cluster: it answered, and said who it is.
+pub const MANAGER: &str = "manager";
+/// The part of readiness that is the watches of the manager.
+pub const WATCHES: &str = "watches";
+/// The part of readiness that is the core: it has seen all of the manager.
+pub const CORE: &str = "core";
 
 /// The loop of the core beats every second; silent for this long, it hangs and a restart is the cure.
 const STUCK_AFTER: Duration = Duration::from_mins(1);

@@ -4,7 +4,6 @@
 
 pub mod admin;
 pub mod args;
-pub mod clock;
 pub mod crds;
 pub mod driver;
 pub mod error;
@@ -13,7 +12,10 @@ pub mod identity;
 pub mod leader;
 pub mod manager;
 pub mod metrics;
+pub mod run;
+pub mod shutdown;
 pub mod telemetry;
 
 pub use args::{Args, Command, RunArgs};
 pub use error::Error;
+pub use run::run;

@@ -30,10 +30,8 @@ pub fn worker(vetted: &VettedKubeconfig) -> Result<Client, kube::Error> {
     build(config)
 }
 
-/// A client of the manager, from a configuration that the process was started with. A proxy of the environment is not used: it is meant for what lies
-/// outside.
-pub fn manager(mut config: Config) -> Result<Client, kube::Error> {
-    config.proxy_url = None;
+/// A client of the manager, from a configuration that the process was started with.
+pub fn manager(config: Config) -> Result<Client, kube::Error> {
     build(config)
 }
 

@@ -38,4 +38,9 @@ impl Clock {
             .checked_add(mono)
             .unwrap_or_else(|| Instant::now() + Duration::from_hours(24))
     }
+
+    /// Returns when the clock shows `mono`, at once if that is past.
+    pub async fn sleep_until(&self, mono: Duration) {
+        tokio::time::sleep_until(self.instant(mono)).await;
+    }
 }

@@ -3,7 +3,7 @@ use axum::http::Request;
 use tower::ServiceExt;
 
 use super::*;
-use crate::app::clock::Clock;
+use crate::clusters::Clock;
 
 async fn get_path(router: &Router, path: &str) -> (StatusCode, Option<String>, String) {
     let request = Request::get(path).body(Body::empty()).unwrap();

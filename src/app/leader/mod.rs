@@ -11,10 +11,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
 
+use crate::clusters::Clock;
 use crate::dispatcher::event::Claim;
 
-use super::clock::Clock;
-use super::error::Error;
+use super::error::{Error, chain};
 use super::identity::random_id;
 
 pub mod election;
@@ -167,7 +167,7 @@ impl Leader {
         let limit = self.config.timing.duration / 3;
         match tokio::time::timeout(limit, self.send(request)).await {
             Ok(Ok(answer)) => (answer, None),
-            Ok(Err(error)) => (Answer::Failed, Some(error.to_string())),
+            Ok(Err(error)) => (Answer::Failed, Some(chain(&error))),
             Err(_) => (Answer::Failed, Some(format!("no answer within {limit:?}"))),
         }
     }

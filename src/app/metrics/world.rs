@@ -38,6 +38,8 @@ impl Collector for World {
         }
         let mut queue = gauge(&mut encoder, "queue_length", "Jobs that wait for a worker now")?;
         queue.encode_gauge(&(summary.queue_length as f64))?;
+        let mut unreadable = gauge(&mut encoder, "unreadable_jobs", "Jobs that could not be decoded")?;
+        unreadable.encode_gauge(&(summary.unreadable_jobs as f64))?;
         let mut connected = gauge(&mut encoder, "worker_connected", "1 while the worker answers, else 0")?;
         for (name, worker) in &summary.workers {
             series(&mut connected, &[("worker", &**name)], &u32::from(worker.connected))?;
