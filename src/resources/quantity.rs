@@ -17,7 +17,8 @@ const BINARY_MAX: i128 = (i64::MAX as i128) * UNIT;
 /// (`k8s.io/apimachinery/pkg/api/resource/quantity.go`).
 ///
 /// Go keeps decimal quantities of any size; here they end at ±2^127 nano-units (1.7e29 units), twenty orders above what a node holds. A float would lose
-/// the very thing that fits are decided on, and Go's mix of `int64` and big decimals is only there for speed.
+/// the very thing that fits are decided on, and Go's mix of `int64` and big decimals is only there for speed. A text without a digit is refused:
+/// Go takes `m` for 0 and refuses `Pi`, by which of its two ways the text happens to go.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Quantity {
     nanos: i128,
@@ -128,6 +129,9 @@ impl FromStr for Quantity {
         };
         let (whole, rest) = split_digits(unsigned);
         let (fraction, suffix) = rest.strip_prefix('.').map_or(("", rest), split_digits);
+        if whole.is_empty() && fraction.is_empty() {
+            return Err(error("it has no digits"));
+        }
         let scale = scale(suffix).ok_or_else(|| {
             error(if suffix.starts_with(['e', 'E']) {
                 "its exponent is not an integer"
@@ -171,8 +175,7 @@ fn scale(suffix: &str) -> Option<Scale> {
     })
 }
 
-/// `whole.fraction × factor × 10^exponent` in nano-units, rounded away from zero, capped at `i128::MAX`. Digits that are not there are
-/// zeros: Go reads `.` and `m` as 0.
+/// `whole.fraction × factor × 10^exponent` in nano-units, rounded away from zero, capped at `i128::MAX`.
 fn nanos_of(whole: &str, fraction: &str, factor: i128, exponent: i64) -> i128 {
     let whole = whole.trim_start_matches('0');
     let fraction = fraction.trim_end_matches('0');

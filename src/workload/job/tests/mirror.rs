@@ -48,6 +48,7 @@ fn a_mirror_sleeps_under_the_job_s_own_name_and_carries_our_marks() {
                 "multikueue.rs/manager-uid": "manager-1",
                 "multikueue.rs/cluster-uid": "cluster-1",
                 "multikueue.rs/run": "2",
+                "multikueue.rs/job": "team-a/train",
                 "multikueue.rs/attempt": "7",
                 "multikueue.rs/nonce": "claim.1",
             },
