@@ -28,7 +28,7 @@ fn image(image: &str) -> Value {
     json!([{"name": "c", "image": image, "env": [{"name": "A", "value": "1"}]}])
 }
 
-fn edit(value: Value) -> Value {
+fn edit(value: &Value) -> Value {
     json!({"spec": {"template": {"spec": {"template": {"spec": {"containers": value}}}}}})
 }
 
@@ -58,7 +58,7 @@ async fn the_run_only_grows() {
 async fn the_template_changes_while_queued_not_while_assigned_and_after_the_end_with_a_higher_run() {
     let api = jobs().await;
     create(&api, &job("edits")).await;
-    let edit = edit(image("registry.example/train:2"));
+    let edit = edit(&image("registry.example/train:2"));
     let edit_and_run = with(edit.clone(), "spec.run", json!(2));
     assert_eq!(
         change_refused(&api, "edits", &edit).await,

@@ -10,6 +10,7 @@ type Case = (&'static str, Value, &'static str, Value);
 const TEMPLATE: &str = "spec.template.spec";
 
 #[tokio::test(flavor = "multi_thread")]
+#[allow(clippy::too_many_lines, reason = "one table")]
 async fn a_job_that_cannot_work_is_refused_and_its_good_twin_is_taken() {
     let api = jobs().await;
     let selector = |expression: Value| json!({"matchExpressions": [expression]});
