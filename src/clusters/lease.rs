@@ -35,6 +35,8 @@ pub struct Renewal<'a> {
 
 /// Renews the lease. With a version: one PUT. Without: a GET, whose answer is the answer when the lease exists, so that a foreign holder is seen and not
 /// overwritten; else a create.
+///
+/// An API server makes a lease anew for a PUT of one that is gone, whatever version it names (leases allow creation on update): no other holder is lost.
 pub async fn renew(
     client: &Client,
     asked: Asked<'_>,

@@ -247,7 +247,11 @@ pub fn read(request: &Request, text: &str) -> Result<Answer, views::ViewError> {
         Request::SetWorkerFinalizers { finalizers, .. } => with_its_last(finalizers, text, |text| {
             Ok(Answer::WorkerCluster(Box::new(views::worker_cluster(text)?)))
         })?,
-        Request::CreateMirror { kind: k, .. }
+        Request::CreateMirror {
+            kind: k,
+            dry_run: false,
+            ..
+        }
         | Request::GetMirror { kind: k, .. }
         | Request::JsonPatchMirror { kind: k, .. }
         | Request::MergePatchMirror { kind: k, .. } => Answer::Mirror(Box::new(mirror(*k, text)?)),
@@ -260,7 +264,9 @@ pub fn read(request: &Request, text: &str) -> Result<Answer, views::ViewError> {
             let list: List = serde_json::from_str(text).map_err(|e| views::ViewError::Form(e.to_string()))?;
             Answer::Pods(list.items.map_or(0, |items| items.len()))
         }
-        Request::PublishEvent(_)
+        // What a dry run answers was never stored: it has no resourceVersion, and is no view.
+        Request::CreateMirror { dry_run: true, .. }
+        | Request::PublishEvent(_)
         | Request::CreateNamespace { .. }
         | Request::DeleteMirror { .. }
         | Request::RenewLease { .. } => Answer::Accepted,
