@@ -119,7 +119,8 @@ async fn a_leader_that_ends_gives_the_lease_back_and_is_followed_at_once() {
     let second = Candidate::start(client.clone(), "vacated", "second", clock);
     second.leads(PATIENCE).await;
     let (since, _) = second.published()[0];
-    assert!(since - start < TIMING.duration, "it waited for {:?}", since - start);
+    let waited = since.checked_sub(start).unwrap();
+    assert!(waited < TIMING.duration, "it waited for {waited:?}");
 }
 
 #[tokio::test]
@@ -140,17 +141,17 @@ async fn a_leader_cut_off_by_a_frozen_api_server_is_none_by_itself_when_its_clai
     frozen.api_server().resume().unwrap();
     let lost = lost.unwrap();
     let published = leader.published();
-    let last = published.iter().rev().find_map(|(_, leadership)| match leadership {
+    let former = published.iter().rev().find_map(|(_, leadership)| match leadership {
         Leadership::Leads(claim) if claim.expires <= lost => Some(claim.clone()),
         _ => None,
     });
-    let last = last.expect("a claim that ended");
-    let late = lost - last.expires;
+    let former = former.expect("a claim that ended");
+    let late = lost.checked_sub(former.expires).unwrap();
     assert!(late < TIMING.renew, "published {late:?} after the end of the claim");
 
     let again = leader.leads(PATIENCE).await;
-    assert_ne!(again.id, last.id, "a new acquisition");
-    assert_eq!(again.transitions, last.transitions + 1);
+    assert_ne!(again.id, former.id, "a new acquisition");
+    assert_eq!(again.transitions, former.transitions + 1);
     leader.end().await;
 }
 

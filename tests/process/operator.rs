@@ -113,3 +113,22 @@ async fn an_operator_that_is_told_to_lead_alone_needs_no_lease() {
     operator.signal("INT");
     assert_eq!(operator.ended().await.code(), Some(0), "{}", operator.log());
 }
+
+#[tokio::test]
+async fn an_operator_that_cannot_reach_its_manager_lives_says_why_and_ends_when_told_to() {
+    let (plane, _) = prepared().await;
+    let kubeconfig = plane
+        .kubeconfig_service_account("multikueue-system", "multikueue")
+        .await
+        .unwrap()
+        .with_server("https://127.0.0.1:9");
+    let kubeconfig = plane.write_kubeconfig("unreachable.kubeconfig", &kubeconfig).unwrap();
+    let mut operator = Operator::start(&kubeconfig, "far", &["--release=far"]).await;
+    operator
+        .answers("/readyz", 503, "manager: the namespace kube-system cannot be read")
+        .await;
+    operator.answers("/readyz", 503, "onnection refused").await;
+    operator.answers("/healthz", 200, "ok").await;
+    operator.signal("TERM");
+    assert_eq!(operator.ended().await.code(), Some(0), "{}", operator.log());
+}

@@ -51,7 +51,7 @@ impl Operator {
         std::thread::spawn(move || {
             lines
                 .map_while(Result::ok)
-                .for_each(|line| sink.lock().unwrap().push(line))
+                .for_each(|line| sink.lock().unwrap().push(line));
         });
         let reader = log.clone();
         let address = eventually(Duration::from_secs(20), "the address in the log", async || {
