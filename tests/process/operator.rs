@@ -37,6 +37,13 @@ async fn the_operator_waits_for_its_definitions_leads_and_ends_in_order() {
     let mut operator = Operator::start(&kubeconfig, "first", &["--release=whole"]).await;
     operator.answers("/readyz", 503, "multikueue.rs").await;
     operator.answers("/healthz", 200, "ok").await;
+    operator
+        .answers(
+            "/metrics",
+            200,
+            "multikueue_watch_restarts_total{kind=\"multikueuejobs\"} ",
+        )
+        .await;
     operator.leads(true).await;
 
     let printed = program(&["crd"]).output().unwrap();
