@@ -343,10 +343,12 @@ async fn join(manager: &Client, worker: &ControlPlane, name: &str) -> Result<()>
 }
 
 /// Builds the program that users run, if it is not built, and says where it is.
+///
+/// Together with this example: alone its dependencies would have fewer features, and all of them would be compiled once more.
 fn build_operator() -> Result<PathBuf> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let status = Command::new(cargo)
-        .args(["build", "--quiet", "--bin", "multikueue"])
+        .args(["build", "--quiet", "--bin", "multikueue", "--example", "demo"])
         .current_dir(root())
         .status()?;
     if !status.success() {
