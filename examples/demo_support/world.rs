@@ -314,7 +314,7 @@ async fn furnish(name: &str, client: &Client) -> Result<()> {
     };
     create_nodes(client, nodes).await?;
     // Somebody else's pods: they take room, and nobody touches them.
-    let node = if name == "eu" { "h100-5" } else { "a100-1" };
+    let node = if name == "eu" { "h100-7" } else { "a100-1" };
     pod("notebook")
         .on(node)
         .gpus(5)
