@@ -28,7 +28,6 @@ pub mod link;
 pub mod manager_feeds;
 pub mod mirror;
 pub mod notice;
-pub mod observe;
 pub mod readiness;
 pub mod reason;
 pub mod requests;
@@ -40,6 +39,6 @@ pub mod worker_feeds;
 pub mod x509;
 
 pub use clock::Clock;
-pub use observe::{Observe, Observer};
+pub use executor::Observe;
 pub use readiness::Readiness;
 pub use rim::{Rim, RimConfig};

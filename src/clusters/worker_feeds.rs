@@ -10,7 +10,6 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::feed::{Feed, Mode, Output, run, watch_config};
-use super::observe::Observe;
 use super::rows::{NodeLite, PodLite, RuntimeClassLite, Texts};
 use super::views::MirrorLite;
 use crate::api::names;
@@ -45,7 +44,6 @@ pub fn start(
     client: &Client,
     origin_hash: &str,
     events: &mpsc::Sender<Event>,
-    observe: &Observe,
 ) {
     let texts = Texts::default;
     tasks.spawn(run(
@@ -56,7 +54,6 @@ pub fn start(
         Api::all(client.clone()),
         watch_config(),
         events.clone(),
-        observe.clone(),
     ));
     tasks.spawn(run(
         Pods {
@@ -66,7 +63,6 @@ pub fn start(
         Api::all(client.clone()),
         bound_and_live(),
         events.clone(),
-        observe.clone(),
     ));
     tasks.spawn(run(
         RuntimeClasses {
@@ -76,14 +72,12 @@ pub fn start(
         Api::all(client.clone()),
         watch_config(),
         events.clone(),
-        observe.clone(),
     ));
     tasks.spawn(run(
         Mirrors { source: source.clone() },
         Api::all(client.clone()),
         watch_config().labels(&format!("{}={origin_hash}", names::ORIGIN)),
         events.clone(),
-        observe.clone(),
     ));
 }
 

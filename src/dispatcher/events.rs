@@ -136,16 +136,19 @@ impl Dispatcher {
         self.release_promise(key, now);
         let Some(job) = self.jobs.remove(key) else { return };
         self.keys.remove(&job.view.uid);
-        let mut touched = Vec::new();
         for (name, worker) in &mut self.workers {
             worker.bound.remove(key);
-            if worker.mirrors.contains_key(key) {
-                touched.push(name.clone());
-            }
             self.agenda.touch(Item::Worker(name.clone()));
         }
-        for name in touched {
-            self.agenda.touch(Item::Stray(name, key.clone()));
+        self.touch_strays(key);
+    }
+
+    /// What has the name of a job that is gone is judged anew, on every worker.
+    pub(super) fn touch_strays(&mut self, key: &JobKey) {
+        for (name, worker) in &self.workers {
+            if worker.mirrors.contains_key(key) {
+                self.agenda.touch(Item::Stray(name.clone(), key.clone()));
+            }
         }
     }
 
@@ -175,7 +178,11 @@ impl Dispatcher {
                 if view.resource_version < worker.view.resource_version {
                     return;
                 }
+                let leaves = worker.view.deleted.is_none() && view.deleted.is_some();
                 worker.view = view;
+                if leaves {
+                    self.touch_bound(&name);
+                }
             }
             Some(_) | None => {
                 self.forget_worker(&name, now);
@@ -260,9 +267,15 @@ impl Dispatcher {
         let Some(worker) = self.workers.get_mut(name) else {
             return;
         };
+        // Another cluster behind the same address is no contact: the jobs bound here are as unknown as before.
+        let itself = worker.pinned_uid().is_none_or(|pinned| *pinned == *cluster_uid);
         worker.link = Link::Up { cluster_uid, version };
         worker.disconnect();
-        worker.lost_since = None;
+        if itself {
+            worker.lost_since = None;
+        } else {
+            worker.lost_since.get_or_insert(now.wall);
+        }
         worker.sleepless.clear();
         worker.sweep_at = now.mono;
         self.workers_changed(now);
@@ -279,6 +292,18 @@ impl Dispatcher {
         self.refresh_site(name, now);
         self.drop_plans_on(name);
         self.touch_bound(name);
+    }
+
+    /// Jobs that a worker refused may ask it again.
+    pub(super) fn touch_shunning(&mut self, name: &Arc<str>) {
+        let Some(uid) = self.workers.get(name).and_then(Worker::pinned_uid) else {
+            return;
+        };
+        for (key, job) in &self.jobs {
+            if job.shunned.contains_key(uid) {
+                self.agenda.touch(Item::Job(key.clone()));
+            }
+        }
     }
 
     pub(super) fn touch_bound(&mut self, name: &Arc<str>) {

@@ -40,6 +40,7 @@ impl Dispatcher {
             }
             return;
         }
+        self.shun_taken(key, now);
         let Some(next) = self.decide(key, now) else { return };
         if let Some(after) = next.wake {
             self.agenda.wake(now.mono + after, item.clone());
@@ -86,6 +87,7 @@ impl Dispatcher {
                 },
                 |worker| WorkerSide {
                     in_use: worker.duplicate_of.is_none(),
+                    leaving: worker.view.deleted.is_some(),
                     lost_since: worker.lost_since,
                     readable: worker.readable(),
                     writable: worker.readable()

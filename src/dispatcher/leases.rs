@@ -155,6 +155,7 @@ impl Dispatcher {
             if first || cleared {
                 self.refresh_site(name, now);
                 self.touch_bound(name);
+                self.touch_shunning(name);
             }
             return;
         }

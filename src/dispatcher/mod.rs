@@ -79,6 +79,8 @@ pub struct Dispatcher {
     notices: VecDeque<Notice>,
     notice_at: Duration,
     ready: Vec<Effect>,
+    /// Nothing could be sent at the last poll: the claim had run out, or the first lists were not complete.
+    idle: bool,
     latencies: Vec<Duration>,
 }
 
@@ -113,6 +115,7 @@ impl Dispatcher {
             notices: VecDeque::new(),
             notice_at: Duration::ZERO,
             ready: Vec::new(),
+            idle: true,
             latencies: Vec::new(),
         }
     }
@@ -120,7 +123,8 @@ impl Dispatcher {
     /// The effects that are due at `now`: at most as many as the executors have room for, decided now.
     pub fn poll(&mut self, now: Now) -> Vec<Effect> {
         // Half a world is no ground for a decision: a job may be listed before the worker that it is bound to.
-        if !self.leads(now) || !self.is_synced() {
+        self.idle = !self.leads(now) || !self.is_synced();
+        if self.idle {
             return Vec::new();
         }
         for (target, free) in self.traffic.with_room() {
@@ -141,7 +145,8 @@ impl Dispatcher {
 
     /// The monotonic time at which to poll next although no event came.
     pub fn next_wakeup(&self) -> Option<Duration> {
-        if self.claim.is_none() || !self.is_synced() {
+        // An event ends that, no passing of time.
+        if self.idle {
             return None;
         }
         [self.agenda.next_due(), self.cycle_at].into_iter().flatten().min()

@@ -27,6 +27,13 @@ impl Dispatcher {
     pub(super) fn landed(&mut self, id: EffectId, outcome: Outcome, now: Now) {
         let Some(flight) = self.traffic.land(id) else { return };
         self.agenda.unpark(&flight.target, 1);
+        if flight.note != Note::Event && !self.is_awaited(id, &flight) {
+            // What it was for is gone, and another may have its name by now.
+            if let Item::Job(key) | Item::Stray(_, key) = &flight.item {
+                self.touch_strays(key);
+            }
+            return;
+        }
         match (&flight.item, &flight.target) {
             (Item::Job(key), Target::Manager) => self.job_landed(&key.clone(), &flight, outcome, now),
             (Item::Stray(name, key), Target::Manager) => {
@@ -41,6 +48,21 @@ impl Dispatcher {
             (Item::Worker(_), Target::Manager) => {}
             (Item::Worker(name), Target::Worker(_)) => self.lease_landed(&name.clone(), &flight, outcome, now),
         }
+    }
+
+    /// True when the side that sent the request still waits for it.
+    fn is_awaited(&self, id: EffectId, flight: &Flight) -> bool {
+        let side = match (&flight.item, &flight.target) {
+            (Item::Job(key), Target::Manager) => self.jobs.get(key).map(|job| &job.side),
+            (Item::Stray(name, key), Target::Manager)
+            | (Item::Job(key) | Item::Stray(_, key), Target::Worker(name)) => {
+                let worker = self.workers.get(name);
+                worker.and_then(|w| w.mirrors.get(key)).map(|mirror| &mirror.side)
+            }
+            (Item::Worker(name), Target::Manager) => self.workers.get(name).map(|worker| &worker.side),
+            (Item::Worker(name), Target::Worker(_)) => self.workers.get(name).map(|worker| &worker.lease.side),
+        };
+        side.is_some_and(|side| side.inflight == Some(id))
     }
 
     // === jobs ===
@@ -103,6 +125,9 @@ impl Dispatcher {
             other => settle(&mut mirror.side, flight, &other, now),
         }
         self.touch_mirror(name, key);
+        if matches!(flight.note, Note::Probe(_)) {
+            self.agenda.touch(Item::Job(key.clone()));
+        }
     }
 
     fn mirror_answered(&mut self, name: &Arc<str>, key: &JobKey, flight: &Flight, answer: Answer, now: Now) {
@@ -146,7 +171,6 @@ impl Dispatcher {
         let Some(worker) = self.workers.get_mut(name) else {
             return;
         };
-        let pinned = worker.pinned_uid().unwrap_or_default().to_owned();
         let Some(mirror) = worker.mirrors.get_mut(key) else {
             return;
         };
@@ -161,19 +185,33 @@ impl Dispatcher {
         {
             mirror.absence.not_found(asked);
         }
-        if assignment.mirror_uid.is_none() {
-            let who = crate::lifecycle::judge::Ours {
-                origin: &self.config.origin_hash,
-                manager_uid: &self.config.manager_uid,
-                cluster_uid: &pinned,
-            };
-            let message = match judge(who, Owner::Exists(&job.view), view) {
-                Verdict::Stranger => format!("{key} is taken by an object that is not ours (uid {})", view.uid),
-                Verdict::Dying => format!("{key} is held by an object that is being deleted (uid {})", view.uid),
-                _ => return,
-            };
-            self.shun(key, &pinned, "NameTaken", message, now);
+        self.shun_taken(key, now);
+    }
+
+    /// The name of an attempt that is not recorded is held by an object that is not its mirror: the worker is not used for this job for a while.
+    ///
+    /// Such an object may be known before anything was sent there: one with a copy of our label is in the watch.
+    pub(super) fn shun_taken(&mut self, key: &JobKey, now: Now) {
+        let Some(job) = self.jobs.get(key) else { return };
+        let unrecorded = |a: &&crate::api::job::Assignment| a.mirror_uid.is_none() && a.revoking.is_none();
+        let (Some(name), Some(assignment)) = (&job.bound_to, job.view.status.assignment.as_ref().filter(unrecorded))
+        else {
+            return;
+        };
+        let uid = assignment.cluster_uid.clone();
+        if job.shunned.get(&*uid).is_some_and(|s| s.probe_at > now.mono) {
+            return;
         }
+        let worker = self.workers.get(name);
+        let Some(view) = worker.and_then(|w| w.mirrors.get(key)).and_then(|m| m.view.as_ref()) else {
+            return;
+        };
+        let message = match judge(Self::ours(&self.config, worker), Owner::Exists(&job.view), view) {
+            Verdict::Stranger => format!("{key} is taken by an object that is not ours (uid {})", view.uid),
+            Verdict::Dying => format!("{key} is held by an object that is being deleted (uid {})", view.uid),
+            _ => return,
+        };
+        self.shun(key, &uid, "NameTaken", message, now);
     }
 
     fn mirror_refused(&mut self, name: &Arc<str>, key: &JobKey, flight: &Flight, refusal: &Refusal, now: Now) {
@@ -308,7 +346,7 @@ pub(super) fn settle(side: &mut Side, flight: &Flight, outcome: &Outcome, now: N
             side.inflight = None;
             side.not_before = now.mono + NOT_SENT_DELAY;
         }
-        Outcome::Unknown { .. } if flight.note == Note::Read => side.failed(now.mono, None),
+        Outcome::Unknown { .. } if flight.note.changes_nothing() => side.failed(now.mono, None),
         Outcome::Unknown { .. } => side.unknown(now.mono, flight.deadline),
         Outcome::Refused(refusal) => match refusal.kind {
             RefusalKind::Conflict | RefusalKind::ObjectNotFound => side.outdated(now.mono),

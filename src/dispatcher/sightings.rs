@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::Now;
-use crate::lifecycle::absence::Absence;
 use crate::lifecycle::view::{JobKey, MirrorView};
 
 use super::Dispatcher;
@@ -34,9 +33,7 @@ impl Dispatcher {
         {
             return;
         }
-        mirror.view = Some(view);
-        mirror.read_at = read_at;
-        mirror.absence = Absence::Unproven;
+        mirror.see(view, read_at);
         self.sync_promise(&key, now);
         self.touch_mirror(name, &key);
     }
@@ -76,7 +73,12 @@ impl Dispatcher {
 
     /// Looks at what a mirror means: a job's current one through the job, any other by the table.
     pub(super) fn touch_mirror(&mut self, name: &Arc<str>, key: &JobKey) {
-        let bound = self.workers.get(name).is_some_and(|w| w.bound.contains(key));
+        let Some(worker) = self.workers.get(name) else { return };
+        let bound = worker.bound.contains(key);
+        if worker.view.deleted.is_some() {
+            // A WorkerCluster that is being deleted waits for what is left there.
+            self.agenda.touch(Item::Worker(name.clone()));
+        }
         self.agenda.touch(if bound {
             Item::Job(key.clone())
         } else {

@@ -180,6 +180,11 @@ impl Dispatcher {
             self.agenda.wake(now.mono + CLAIM_CHECK, item);
             return;
         }
+        // The answer must be later than the outcome of our last write: of the finalizer of a job that a watch has shown to be gone already.
+        if let Some(deadline) = self.traffic.under_way(&Target::Manager, &Item::Job(key.clone())) {
+            self.agenda.wake(deadline, item);
+            return;
+        }
         let sent = self.send(
             &Target::Manager,
             &item,

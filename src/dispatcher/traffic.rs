@@ -38,6 +38,13 @@ pub(super) enum Note {
     Event,
 }
 
+impl Note {
+    /// A read or a dry run: an unknown outcome leaves no doubt about what is there.
+    pub fn changes_nothing(&self) -> bool {
+        matches!(self, Self::Read | Self::Probe(_))
+    }
+}
+
 /// Requests in flight and limits, by executor.
 #[derive(Debug, Default)]
 pub(super) struct Traffic {
@@ -75,6 +82,12 @@ impl Traffic {
         *self.counts.entry(flight.target.clone()).or_default() += 1;
         self.flights.insert(id, flight);
         id
+    }
+
+    /// When a request of `item` to `target` that is under way can't be any more; none without one.
+    pub fn under_way(&self, target: &Target, item: &Item) -> Option<Duration> {
+        let same = |flight: &&Flight| flight.target == *target && flight.item == *item;
+        self.flights.values().find(same).map(|flight| flight.deadline)
     }
 
     /// A request has landed; none for an id that is not in flight.

@@ -116,22 +116,24 @@ impl Dispatcher {
         // Another WorkerCluster with the same cluster inherits jobs and debts.
         let heir = worker.duplicate_of.is_some();
         let bound = worker.bound.iter().filter(live).count();
-        if !heir && !worker.view.spec.force_detach && (bound > 0 || !worker.debts.is_empty()) {
+        let ours = Self::ours(&self.config, Some(worker));
+        let objects = worker.mirrors.values().filter_map(|m| m.view.as_ref());
+        // What cannot be seen cannot be waited for: a dark worker is left with what was finished on it.
+        let left = objects
+            .filter(|_| worker.readable())
+            .filter(|view| ours.made(view))
+            .count();
+        let owed = worker.debts.len();
+        if !heir && !worker.view.spec.force_detach && bound + owed + left > 0 {
             return None;
         }
-        if bound > 0 || !worker.debts.is_empty() {
+        let others = worker.view.finalizers.iter().filter(|f| *f != FINALIZER);
+        let finalizers = others.cloned().collect();
+        if !heir && bound + owed + left > 0 {
             let note = format!(
-                "detached by force; {bound} jobs and {} owed removals may be left on the cluster",
-                worker.debts.len()
+                "detached by force; {bound} jobs, {left} objects and {owed} owed removals may be left on the cluster"
             );
             let regarding = Regarding::WorkerCluster(name.clone(), worker.view.uid.clone());
-            let finalizers = worker
-                .view
-                .finalizers
-                .iter()
-                .filter(|f| *f != FINALIZER)
-                .cloned()
-                .collect();
             self.notice(Notice {
                 regarding,
                 warning: true,
@@ -139,17 +141,8 @@ impl Dispatcher {
                 action: "Detach",
                 note,
             });
-            return Some(finalizers);
         }
-        Some(
-            worker
-                .view
-                .finalizers
-                .iter()
-                .filter(|f| *f != FINALIZER)
-                .cloned()
-                .collect(),
-        )
+        Some(finalizers)
     }
 
     pub(super) fn worker_landed(&mut self, name: &Arc<str>, flight: &Flight, outcome: Outcome, now: Now) {

@@ -113,6 +113,8 @@ impl Template {
 #[derive(Debug, Default)]
 pub(super) struct Mirror {
     pub view: Option<MirrorView>,
+    /// The uid that all else here is about.
+    pub uid: Option<Arc<str>>,
     /// When the request was sent, or the event was taken, that the view is from.
     pub read_at: Duration,
     pub side: Side,
@@ -130,6 +132,19 @@ pub(super) struct Mirror {
 }
 
 impl Mirror {
+    /// Takes a view; of another object than before, what was known of that one is forgotten.
+    pub fn see(&mut self, view: MirrorView, read_at: Duration) {
+        if self.uid.as_ref().is_some_and(|known| *known != view.uid) {
+            self.ran.clear();
+            self.owner = OwnerProof::Unasked;
+            self.orphan_since = None;
+        }
+        self.uid = Some(view.uid.clone());
+        self.view = Some(view);
+        self.read_at = read_at;
+        self.absence = Absence::Unproven;
+    }
+
     /// The pods themselves showed that every member has been Running once.
     pub fn pods_started(&self) -> bool {
         let gang = self.view.as_ref().map_or(0, |v| v.state.gang);

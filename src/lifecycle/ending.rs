@@ -107,7 +107,12 @@ pub(super) fn finished(s: &Situation<'_>) -> Step {
     let Some(mirror) = status.assignment.as_ref().and_then(|a| own_mirror(s, a)) else {
         return Step::none();
     };
-    match left(s, ended_at(s.job), s.job.spec.policy.retain_mirror_seconds) {
+    let retained = if s.worker.leaving {
+        0
+    } else {
+        s.job.spec.policy.retain_mirror_seconds
+    };
+    match left(s, ended_at(s.job), retained) {
         Some(left) => Step::wake(left),
         None if !s.worker.writable => Step::none(),
         None if s.worker.verify => look(s),

@@ -13,6 +13,16 @@ pub struct Ours<'a> {
     pub cluster_uid: &'a str,
 }
 
+impl Ours<'_> {
+    /// True for an object that bears all our marks.
+    pub fn made(self, mirror: &MirrorView) -> bool {
+        mirror
+            .identity
+            .as_ref()
+            .is_some_and(|identity| is_ours(self, identity, mirror))
+    }
+}
+
 /// What is known of the job that a mirror names.
 #[derive(Debug, Clone, Copy)]
 pub enum Owner<'a> {

@@ -66,6 +66,8 @@ pub struct WorkerSide<'a> {
     pub refused: Option<&'a str>,
     /// The pods themselves showed that every member has been Running once.
     pub pods_started: bool,
+    /// Its `WorkerCluster` is being deleted: what stays there now, nobody removes later.
+    pub leaving: bool,
     /// The removal of the job's mirror is already owed, or can't be.
     pub owed: bool,
 }
@@ -343,7 +345,8 @@ pub(super) fn out_of_contact(s: &Situation<'_>) -> Option<Step> {
     };
     Some(match left(s, since, seconds(FRESHNESS)) {
         Some(left) => Step::wake(left),
-        None if s.job.status.phase == Phase::Unknown => Step::none(),
+        // A result stands, also while the mirror of that run is looked for.
+        None if s.job.status.phase == Phase::Unknown || s.job.status.phase.is_terminal() => Step::none(),
         None => Step::status(intent(s).lost(since)),
     })
 }
