@@ -160,7 +160,7 @@ impl World {
             let status = &job.status;
             assert!(
                 job.deleted.is_none(),
-                "I5: {} is deleted and does not go: {status:#?}",
+                "I5: {} is deleted and does not go: {status:?}",
                 job.key
             );
             if status.phase.is_terminal() && status.run == job.spec.run {
@@ -170,7 +170,7 @@ impl World {
                 assert_eq!(
                     status.phase,
                     multikueue::api::job::Phase::Suspended,
-                    "{} is suspended: {status:#?}",
+                    "{} is suspended: {status:?}",
                     job.key
                 );
                 assert_eq!(status.assignment, None, "{} is suspended and holds a worker", job.key);
@@ -181,13 +181,13 @@ impl World {
                 .collect();
             assert!(
                 able.is_empty(),
-                "I8: {} could run on workers {able:?}, and has not: {status:#?}",
+                "I8: {} could run on workers {able:?}, and has not: {status:?}",
                 job.key
             );
             assert_eq!(
                 status.phase,
                 multikueue::api::job::Phase::Queued,
-                "{} waits: {status:#?}",
+                "{} waits: {status:?}",
                 job.key
             );
         }

@@ -80,7 +80,8 @@ impl World {
         let count = |world: &Self, test: &dyn Fn(&Pod) -> bool| {
             owned
                 .iter()
-                .filter(|uid| test(&world.workers[worker].pods[*uid]))
+                .filter_map(|uid| world.workers[worker].pods.get(uid))
+                .filter(|pod| test(pod))
                 .count() as i64
         };
         let died = self.workers[worker]

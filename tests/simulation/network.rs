@@ -54,6 +54,14 @@ pub fn subject(request: &Request) -> Option<&JobKey> {
     }
 }
 
+/// The job that a write on the manager is for: another one of its name is another object.
+fn uid_of(request: &Request) -> Option<Arc<str>> {
+    match request {
+        Request::SetJobFinalizers { uid, .. } | Request::WriteJobStatus { uid, .. } => Some(Arc::clone(uid)),
+        _ => None,
+    }
+}
+
 /// Changes nothing on any server.
 pub fn is_read(request: &Request) -> bool {
     matches!(
@@ -119,7 +127,7 @@ impl World {
         *used += 1;
         assert!(*used <= SLOTS, "more than {SLOTS} requests at once to {target:?}");
         if let Some(key) = subject(&effect.request) {
-            let side = (target.clone(), key.clone());
+            let side = (target.clone(), key.clone(), uid_of(&effect.request));
             let before = operator.busy.insert(side.clone(), effect.id);
             assert!(
                 before.is_none(),
@@ -132,7 +140,7 @@ impl World {
                 "a write was lost, and the next request for {key} at {target:?} is no GET: {effect:?}"
             );
             if matches!(effect.request, Request::GetJob { .. } | Request::GetMirror { .. }) {
-                operator.doubtful.remove(&side);
+                operator.doubtful.retain(|(at, of, _)| *at != target || of != key);
             }
         }
     }
@@ -351,7 +359,7 @@ impl World {
             *used -= 1;
         }
         if let Some(key) = subject(&effect.request) {
-            let side = (effect.target.clone(), key.clone());
+            let side = (effect.target.clone(), key.clone(), uid_of(&effect.request));
             operator.busy.remove(&side);
             if matches!(outcome, Outcome::Unknown { .. }) && !is_read(&effect.request) {
                 operator.doubtful.insert(side);

@@ -16,6 +16,9 @@ use crate::world::{Ms, Occurrence, SECOND, World};
 /// Requests that an executor has under way at once.
 pub const SLOTS: usize = 4;
 
+/// What requests are about: a side, a key, and the uid where the request names one.
+pub type Object = (Target, JobKey, Option<Arc<str>>);
+
 /// What a watch is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
@@ -63,9 +66,9 @@ pub struct Operator {
     pub links: Vec<Link>,
     pub in_flight: BTreeMap<Target, usize>,
     /// The request under way, by side and job.
-    pub busy: BTreeMap<(Target, JobKey), EffectId>,
+    pub busy: BTreeMap<Object, EffectId>,
     /// Sides and jobs whose last write ended as unknown.
-    pub doubtful: BTreeSet<(Target, JobKey)>,
+    pub doubtful: BTreeSet<Object>,
     touched: bool,
     token: u64,
     idle_wakes: u32,
