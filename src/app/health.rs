@@ -70,14 +70,31 @@ impl Health {
 
     /// For how long the loop of the core has not answered, if that is too long.
     pub fn stuck(&self) -> Option<Duration> {
-        let now = self.clock.now().mono;
-        self.with(|state| state.beat)
-            .map(|beat| now.saturating_sub(beat))
-            .filter(|silence| *silence > STUCK_AFTER)
+        let beat = self.with(|state| state.beat)?;
+        too_long(self.clock.mono().saturating_sub(beat))
     }
 
     fn with<T>(&self, f: impl FnOnce(&mut State) -> T) -> T {
         // Each critical section is one assignment: a panic elsewhere leaves nothing half done.
         f(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn too_long(silence: Duration) -> Option<Duration> {
+    (silence > STUCK_AFTER).then_some(silence)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_that_never_began_is_not_stuck_and_one_that_is_silent_for_over_a_minute_is() {
+        let health = Health::new(Clock::start(), &[CORE]);
+        assert_eq!(health.stuck(), None);
+        health.beat();
+        assert_eq!(health.stuck(), None);
+        assert_eq!(too_long(Duration::from_secs(60)), None);
+        assert_eq!(too_long(Duration::from_secs(61)), Some(Duration::from_secs(61)));
     }
 }

@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
-use crate::clusters::{Clock, Observe, Readiness, Rim, RimConfig, client};
+use crate::clusters::{Clock, Readiness, Rim, RimConfig, client};
 use crate::dispatcher::{Config, Dispatcher, Event};
 
 use super::admin;
@@ -174,8 +174,6 @@ fn start_rim(
     events: mpsc::Sender<Event>,
     metrics: &Metrics,
 ) -> Rim {
-    let metrics = metrics.clone();
-    let observe: Observe = Arc::new(move |_, kind, outcome, took| metrics.effect_done(kind, outcome, took));
     let config = RimConfig {
         operator_namespace,
         origin_hash,
@@ -183,7 +181,7 @@ fn start_rim(
         manager_requests: RimConfig::MANAGER_REQUESTS,
         worker_requests: RimConfig::WORKER_REQUESTS,
     };
-    Rim::start(config, client, clock, events, observe)
+    Rim::start(config, client, clock, events, Arc::new(metrics.clone()))
 }
 
 /// Tells `/readyz` how the watches of the manager fare, until there are none.

@@ -13,6 +13,7 @@ use super::answers::Reply;
 use super::clock::Clock;
 use super::exchange::exchange;
 use super::lease::{self, Renewal};
+use super::observe::Observe;
 use super::requests::{self, RequestError};
 use crate::dispatcher::{Answer, Effect, EffectId, Event, Outcome, RefusalKind, Request, Target};
 
@@ -33,9 +34,6 @@ pub struct Signals {
     /// A request was forbidden: do we still have our rights?
     pub forbidden: Notify,
 }
-
-/// Is told of every request: whose, its kind, how it ended (closed sets), and how long it took.
-pub type Observe = Arc<dyn Fn(&Target, &'static str, &'static str, Duration) + Send + Sync>;
 
 /// What an executor needs.
 #[derive(Clone)]
@@ -128,7 +126,8 @@ impl Executor {
         };
         let took = self.clock.mono().saturating_sub(start);
         self.log(effect, &outcome, took);
-        (self.observe)(&self.target, kind, outcome_name(&outcome), took);
+        self.observe
+            .effect_done(&self.target, kind, outcome_name(&outcome), took);
         outcome
     }
 

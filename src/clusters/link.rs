@@ -22,6 +22,7 @@ use super::executor::{Connection, Signals};
 use super::identity::{explain, identify, probe, warn_of_expiry};
 use super::kubeconfig;
 use super::manager_feeds::{LinkSpec, Secrets};
+use super::observe::Observe;
 use super::reason::{Reason, Trouble};
 use super::worker_feeds::{self, Source};
 use crate::dispatcher::{Event, LinkEvent, Target, WorkerEvent};
@@ -51,6 +52,8 @@ pub struct Link {
     pub origin_hash: Arc<str>,
     /// Where events go.
     pub events: mpsc::Sender<Event>,
+    /// Of metrics.
+    pub observe: Observe,
     /// The last connection; 0 before the first. What the link says is of it: the core drops what is of an older one.
     pub epoch: u64,
 }
@@ -165,7 +168,14 @@ impl Link {
         *said = None;
         backoff.reset();
         let mut tasks = JoinSet::new();
-        worker_feeds::start(&mut tasks, &source, &client, &self.origin_hash, &self.events);
+        worker_feeds::start(
+            &mut tasks,
+            &source,
+            &client,
+            &self.origin_hash,
+            &self.events,
+            &self.observe,
+        );
         let reviewer = Reviewer {
             source,
             client: client.clone(),

@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::feed::{Feed, Mode, Output, run, watch_config};
+use super::observe::Observe;
 use super::readiness::{Part, Readiness};
 use super::views::{JobLite, PriorityClassLite, SecretData, SecretLite, WorkerLite};
 use crate::api::worker_cluster::{Namespaces, SecretRef};
@@ -35,6 +36,7 @@ pub fn start(
     client: &Client,
     operator_namespace: &str,
     events: &mpsc::Sender<Event>,
+    observe: &Observe,
     readiness: &watch::Sender<Readiness>,
 ) -> (watch::Receiver<Workers>, watch::Receiver<Secrets>) {
     let (workers, workers_seen) = watch::channel(None);
@@ -46,6 +48,7 @@ pub fn start(
         Api::all(all()),
         watch_config(),
         events.clone(),
+        observe.clone(),
     ));
     let feed = WorkerClusters {
         part: part(Part::WorkerClusters),
@@ -54,15 +57,28 @@ pub fn start(
         changed: false,
         workers,
     };
-    tasks.spawn(run(feed, Api::all(all()), watch_config(), events.clone()));
+    tasks.spawn(run(
+        feed,
+        Api::all(all()),
+        watch_config(),
+        events.clone(),
+        observe.clone(),
+    ));
     let feed = PriorityClasses(part(Part::PriorityClasses));
-    tasks.spawn(run(feed, Api::all(all()), watch_config(), events.clone()));
+    tasks.spawn(run(
+        feed,
+        Api::all(all()),
+        watch_config(),
+        events.clone(),
+        observe.clone(),
+    ));
     let feed = SecretsOf(part(Part::Secrets), secrets);
     tasks.spawn(run(
         feed,
         Api::namespaced(all(), operator_namespace),
         watch_config(),
         events.clone(),
+        observe.clone(),
     ));
     (workers_seen, secrets_seen)
 }

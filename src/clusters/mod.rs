@@ -28,6 +28,7 @@ pub mod link;
 pub mod manager_feeds;
 pub mod mirror;
 pub mod notice;
+pub mod observe;
 pub mod readiness;
 pub mod reason;
 pub mod requests;
@@ -39,6 +40,6 @@ pub mod worker_feeds;
 pub mod x509;
 
 pub use clock::Clock;
-pub use executor::Observe;
+pub use observe::{Observe, Observer};
 pub use readiness::Readiness;
 pub use rim::{Rim, RimConfig};

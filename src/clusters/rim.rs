@@ -11,9 +11,10 @@ use tokio::task::{JoinHandle, JoinSet};
 use tracing::{info, warn};
 
 use super::clock::Clock;
-use super::executor::{Connection, Executor, Observe, Signals};
+use super::executor::{Connection, Executor, Signals};
 use super::link::Link;
 use super::manager_feeds::{self, LinkSpec, Secrets, Workers};
+use super::observe::Observe;
 use super::readiness::Readiness;
 use crate::dispatcher::{Effect, Event, Outcome, Target};
 
@@ -178,8 +179,14 @@ impl Supervisor {
         }
         let mut watches = JoinSet::new();
         let namespace = &self.config.operator_namespace;
-        let (mut workers, secrets) =
-            manager_feeds::start(&mut watches, &self.manager, namespace, &self.events, &readiness);
+        let (mut workers, secrets) = manager_feeds::start(
+            &mut watches,
+            &self.manager,
+            namespace,
+            &self.events,
+            &self.observe,
+            &readiness,
+        );
         loop {
             tokio::select! {
                 _ = &mut stopped => break,
@@ -270,6 +277,7 @@ impl Supervisor {
             limit: self.config.worker_requests,
             origin_hash: self.config.origin_hash.as_str().into(),
             events: self.events.clone(),
+            observe: self.observe.clone(),
             epoch: 0,
         };
         let task = tokio::spawn(async move {

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::feed::{Feed, Mode, Output, run, watch_config};
+use super::observe::Observe;
 use super::rows::{NodeLite, PodLite, RuntimeClassLite, Texts};
 use super::views::MirrorLite;
 use crate::api::names;
@@ -44,6 +45,7 @@ pub fn start(
     client: &Client,
     origin_hash: &str,
     events: &mpsc::Sender<Event>,
+    observe: &Observe,
 ) {
     let texts = Texts::default;
     tasks.spawn(run(
@@ -54,6 +56,7 @@ pub fn start(
         Api::all(client.clone()),
         watch_config(),
         events.clone(),
+        observe.clone(),
     ));
     tasks.spawn(run(
         Pods {
@@ -63,6 +66,7 @@ pub fn start(
         Api::all(client.clone()),
         bound_and_live(),
         events.clone(),
+        observe.clone(),
     ));
     tasks.spawn(run(
         RuntimeClasses {
@@ -72,12 +76,14 @@ pub fn start(
         Api::all(client.clone()),
         watch_config(),
         events.clone(),
+        observe.clone(),
     ));
     tasks.spawn(run(
         Mirrors { source: source.clone() },
         Api::all(client.clone()),
         watch_config().labels(&format!("{}={origin_hash}", names::ORIGIN)),
         events.clone(),
+        observe.clone(),
     ));
 }
 

@@ -73,6 +73,8 @@ pub(super) struct Class {
     pub(super) failing_since: Option<Duration>,
     /// No worker is worth reserving for it before this time.
     pub(super) hopeless_until: Duration,
+    /// Members that lacked room on each worker, by its place among the names, and when; none where it could never take the class.
+    pub(super) lacking: Vec<Option<(Duration, Option<i64>)>>,
     /// What each worker (by its place among the names) would cost, and when that was computed.
     pub(super) plans: Vec<Option<(Version, Option<Cost>)>>,
     /// Why it waits, as of `evaluated`.
@@ -93,6 +95,7 @@ impl Class {
             tried: 0,
             failing_since: None,
             hopeless_until: Duration::ZERO,
+            lacking: Vec::new(),
             plans: Vec::new(),
             waiting: None,
             evaluated: None,

@@ -29,6 +29,14 @@ pub(super) struct Seen {
 }
 
 impl Seen {
+    pub(super) fn new() -> Self {
+        Self {
+            // New classes were tried up to epoch 0: without any worker they are found to have no room, too.
+            epoch: 1,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn forget(&mut self, name: &str) {
         if let Ok(i) = self.names.binary_search_by(|n| (**n).cmp(name)) {
             self.stamps[i] = (u64::MAX, u64::MAX);
@@ -84,7 +92,7 @@ impl Scheduler {
         let mut meter = Meter::new(budget);
         let mut cycle = Cycle::default();
         self.observe(sites);
-        self.reserve(sites, now, &mut meter);
+        self.reserve(sites, now, &mut Meter::new(budget / 2));
         loop {
             let epoch = self.seen.epoch;
             let untried = self.classes.iter().filter(|(_, c)| c.tried < epoch);
@@ -138,6 +146,7 @@ impl Scheduler {
             seen.models = u64::MAX;
             for class in self.classes.values_mut() {
                 class.plans.clear();
+                class.lacking.clear();
                 class.evaluated = None;
             }
             self.telling.restart();

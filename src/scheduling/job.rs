@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
 
+use crate::api::JobKey;
 use crate::api::job::Placement;
-use crate::lifecycle::view::JobKey;
 use crate::resources::PodSet;
 use crate::workload::TemplateKind;
 

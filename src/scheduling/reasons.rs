@@ -9,10 +9,10 @@ use super::cycle::{Meter, Sites};
 use super::job::Rank;
 use super::scheduler::{Scheduler, SchedulerConfig};
 use super::site::{self, Site};
+use crate::api::JobKey;
 use crate::api::Now;
 use crate::api::job::{Nearest, Waiting};
 use crate::capacity::Reason;
-use crate::lifecycle::view::JobKey;
 
 use super::reserve::Reservation;
 
@@ -56,7 +56,8 @@ impl Telling {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Verdict {
     distance: Distance,
-    lacking: i64,
+    /// Members without room, and what the next of them lacks.
+    lacking: (i64, i64),
     cluster: Arc<str>,
     reason: &'static str,
     message: String,
@@ -127,7 +128,8 @@ impl Scheduler {
         told
     }
 
-    /// Looks at classes that found no room, the head of the queue first, a bounded number of nodes a call.
+    /// Looks at classes that found no room, a bounded number of nodes a call: those never looked at first, in the order of the queue, then the one looked
+    /// at longest ago. By the queue alone the head would be due again before the tail had its turn.
     fn evaluate(&mut self, sites: &mut Sites, now: Now) {
         self.observe(sites);
         let mut meter = Meter::new(WORK);
@@ -170,9 +172,9 @@ impl Scheduler {
         let classes = self.classes.iter();
         classes
             .filter(|(_, c)| c.failing_since.is_some() && c.evaluated.is_none_or(stale))
-            .filter_map(|(ix, c)| Some((c.queue.first()?, *ix)))
+            .filter_map(|(ix, c)| Some((c.evaluated, c.queue.first()?, *ix)))
             .min()
-            .map(|(_, ix)| ix)
+            .map(|(.., ix)| ix)
     }
 }
 
@@ -193,7 +195,7 @@ fn judge(
         message,
     };
     if let Err((reason, message)) = site::admits(site.meta(), &class.asks, &config.operator_namespace) {
-        return verdict(Distance::Barred, 0, reason, message);
+        return verdict(Distance::Barred, (0, 0), reason, message);
     }
     if let Some(shortfall) = site.ledger.explain(&class.asks.pod_sets) {
         let distance = match shortfall.reason {
@@ -203,7 +205,7 @@ fn judge(
         };
         return verdict(
             distance,
-            shortfall.lacking,
+            (shortfall.lacking, shortfall.missing),
             shortfall.reason.as_str(),
             shortfall.message,
         );
@@ -211,13 +213,13 @@ fn judge(
     match reservation {
         Some(r) if r.holds_back(class, rank, name, site, &mut Meter::new(usize::MAX)) => verdict(
             Distance::Fits,
-            0,
+            (0, 0),
             "Reserved",
             format!("held for {}, which was passed over for long", r.rank.key),
         ),
         _ => verdict(
             Distance::Fits,
-            0,
+            (0, 0),
             "Fits",
             "has room; the next cycle places the job".into(),
         ),

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::class::{Asks, Class};
+use super::class::{Asks, Class, Version};
 use super::cycle::{Meter, Sites};
 use super::job::Rank;
 use super::scheduler::Scheduler;
@@ -24,6 +24,8 @@ pub(super) struct Reservation {
     asks: Asks,
     /// The worker.
     pub(super) site: Arc<str>,
+    /// State of its ledger in which it could take the job.
+    version: Option<Version>,
 }
 
 impl Reservation {
@@ -50,7 +52,7 @@ impl Reservation {
 
 impl Scheduler {
     /// The first job that was passed over for long enough, and for which a worker exists that could take it, reserves the worker where it lacks least. It keeps
-    /// that worker while it could still take it: to move on would start the wait anew.
+    /// that worker while it could still take it: to move on would start the wait anew. When the budget runs out, the next call goes on.
     pub(super) fn reserve(&mut self, sites: &mut Sites, now: Now, meter: &mut Meter) {
         let due = |since: Duration| now.mono.saturating_sub(since) >= self.config.reserve_after;
         let mut waiting: Vec<(Rank, u32)> = self
@@ -61,48 +63,83 @@ impl Scheduler {
             .collect();
         waiting.sort();
         for (rank, ix) in waiting {
-            if meter.exhausted() {
+            if self.keeps(&rank, ix, sites, meter) {
                 return;
             }
-            let Some(asks) = self.classes.get(&ix).map(|c| c.asks.clone()) else {
-                continue;
-            };
-            let kept = self.reservation.as_ref().filter(|r| r.rank == rank && r.class == ix);
-            let kept = kept.map(|r| r.site.clone());
-            let mut best: Option<(i64, Reverse<i64>, Arc<str>)> = None;
-            for (name, site) in sites.iter_mut() {
-                if site::admits(site.meta(), &asks, &self.config.operator_namespace).is_err() {
-                    continue;
-                }
-                let before = site.ledger.work();
-                let lacking = lacking(&asks, site);
-                meter.add(site.ledger.work() - before);
-                let Some(lacking) = lacking else { continue };
-                if kept.as_ref() == Some(name) {
+            match self.nearest(ix, sites, now, meter) {
+                Search::OutOfBudget => return,
+                Search::Hopeless => {}
+                Search::Found(site) => {
+                    self.clear_reservation();
+                    let asks = self.classes.get(&ix).map(|c| c.asks.clone());
+                    self.reservation = asks.map(|asks| Reservation {
+                        rank,
+                        class: ix,
+                        asks,
+                        site,
+                        version: None,
+                    });
                     return;
                 }
-                let preference = site::preference(&asks.placement, &site.meta().labels);
-                let score = (lacking, Reverse(preference), name.clone());
-                if best.as_ref().is_none_or(|b| score < *b) {
-                    best = Some(score);
-                }
             }
-            let Some((_, _, site)) = best else {
-                if let Some(class) = self.classes.get_mut(&ix) {
-                    class.hopeless_until = now.mono + HOPELESS;
-                }
-                continue;
-            };
-            self.clear_reservation();
-            self.reservation = Some(Reservation {
-                rank,
-                class: ix,
-                asks,
-                site,
-            });
-            return;
         }
         self.clear_reservation();
+    }
+
+    /// Does the job have the reservation, on a worker that could still take it?
+    fn keeps(&mut self, rank: &Rank, ix: u32, sites: &mut Sites, meter: &mut Meter) -> bool {
+        let Some(kept) = self.reservation.as_mut().filter(|r| r.rank == *rank && r.class == ix) else {
+            return false;
+        };
+        let Some(site) = sites.get_mut(&kept.site) else {
+            return false;
+        };
+        if site::admits(site.meta(), &kept.asks, &self.config.operator_namespace).is_err() {
+            return false;
+        }
+        if kept.version != Some(site.ledger.version()) {
+            if lacking(&kept.asks, site, meter).is_none() {
+                return false;
+            }
+            kept.version = Some(site.ledger.version());
+        }
+        true
+    }
+
+    /// The worker where the class lacks least. What each lacks is good enough for a minute: it only ranks workers, and the one chosen is looked at anew
+    /// with each of its changes.
+    fn nearest(&mut self, ix: u32, sites: &mut Sites, now: Now, meter: &mut Meter) -> Search {
+        let Some(class) = self.classes.get_mut(&ix) else {
+            return Search::Hopeless;
+        };
+        class.lacking.resize(sites.len(), None);
+        let mut best: Option<(i64, Reverse<i64>, Arc<str>)> = None;
+        for (i, (name, site)) in sites.iter_mut().enumerate() {
+            if site::admits(site.meta(), &class.asks, &self.config.operator_namespace).is_err() {
+                continue;
+            }
+            let known = class.lacking[i].filter(|(at, _)| now.mono.saturating_sub(*at) < HOPELESS);
+            let lacking = if let Some((_, lacking)) = known {
+                lacking
+            } else if meter.exhausted() {
+                return Search::OutOfBudget;
+            } else {
+                let lacking = lacking(&class.asks, site, meter);
+                class.lacking[i] = Some((now.mono, lacking));
+                lacking
+            };
+            let Some(lacking) = lacking else { continue };
+            let preference = site::preference(&class.asks.placement, &site.meta().labels);
+            let score = (lacking, Reverse(preference), name.clone());
+            if best.as_ref().is_none_or(|b| score < *b) {
+                best = Some(score);
+            }
+        }
+        if let Some((_, _, site)) = best {
+            return Search::Found(site);
+        }
+        class.hopeless_until = now.mono + HOPELESS;
+        Search::Hopeless
     }
 
     /// Nothing is held any more; those that were held back are tried again.
@@ -113,17 +150,24 @@ impl Scheduler {
     }
 }
 
+/// How the search for a worker to reserve ended.
+enum Search {
+    Found(Arc<str>),
+    Hopeless,
+    OutOfBudget,
+}
+
 /// Members that lack room on the worker now; none when it could not take the job even if all of ours there ended.
-fn lacking(asks: &Asks, site: &mut Site) -> Option<i64> {
-    let mut lacking = 0;
-    for set in asks.pod_sets.iter() {
+fn lacking(asks: &Asks, site: &mut Site, meter: &mut Meter) -> Option<i64> {
+    let before = site.ledger.work();
+    let lacking = asks.pod_sets.iter().map(|set| {
         let Fit::Known { members } = site.ledger.fit(&set.shape) else {
             return None;
         };
-        if site.ledger.fit_without_ours(&set.shape)? < set.count {
-            return None;
-        }
-        lacking += (set.count - members).max(0);
-    }
-    Some(lacking)
+        let could = site.ledger.fit_without_ours(&set.shape)? >= set.count;
+        could.then_some((set.count - members).max(0))
+    });
+    let lacking = lacking.sum();
+    meter.add(site.ledger.work() - before);
+    lacking
 }

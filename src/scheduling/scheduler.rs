@@ -9,7 +9,7 @@ use super::cycle::Seen;
 use super::job::QueuedJob;
 use super::reasons::Telling;
 use super::reserve::Reservation;
-use crate::lifecycle::view::JobKey;
+use crate::api::JobKey;
 
 /// What the scheduler is told once.
 #[derive(Debug, Clone)]
@@ -77,7 +77,7 @@ impl Scheduler {
             classes: BTreeMap::new(),
             by_key: BTreeMap::new(),
             next_class: 0,
-            seen: Seen::default(),
+            seen: Seen::new(),
             reservation: None,
             telling: Telling::default(),
         }
@@ -152,6 +152,14 @@ impl Scheduler {
     /// Forgets what was tried on a worker: a `Site` takes the place of another of that name.
     pub fn forget_site(&mut self, name: &str) {
         self.seen.forget(name);
+        for class in self.classes.values_mut() {
+            class.plans.clear();
+            class.lacking.clear();
+        }
+        self.telling.restart();
+        if self.reservation.as_ref().is_some_and(|r| *r.site == *name) {
+            self.clear_reservation();
+        }
     }
 
     /// The job and the worker that is held for it.

@@ -138,11 +138,13 @@ async fn no_change_of_the_template_is_too_deep_to_be_seen() {
     );
 }
 
-/// The CRD of jobs under another group, with or without its rules.
+/// The CRD of jobs under another group and another name, since kubectl finds kinds by name alone; with or without its rules.
 fn copy(rules: bool) -> Value {
     let crd = serde_json::to_value(&crds()[0]).unwrap();
     let crd = with(crd, "spec.group", json!("before.multikueue.rs"));
-    let mut crd = with(crd, "metadata.name", json!("multikueuejobs.before.multikueue.rs"));
+    let mut crd = with(crd, "metadata.name", json!("earlierjobs.before.multikueue.rs"));
+    crd["spec"]["names"] =
+        json!({"kind": "EarlierJob", "listKind": "EarlierJobList", "plural": "earlierjobs", "singular": "earlierjob"});
     if !rules {
         let schema = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
         assert!(
@@ -167,13 +169,12 @@ fn copy(rules: bool) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rule_made_later_blocks_neither_status_nor_finalizers_of_what_is_there() {
     install(&copy(false)).await;
-    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(
-        "before.multikueue.rs",
-        "v1alpha1",
-        "MultiKueueJob",
-    ));
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("before.multikueue.rs", "v1alpha1", "EarlierJob"));
     let api: Api<DynamicObject> = Api::default_namespaced_with(plane().await.client().await.unwrap(), &kind);
-    let old = |name: &str| with(job(name), "apiVersion", json!("before.multikueue.rs/v1alpha1"));
+    let old = |name: &str| {
+        let job = with(job(name), "apiVersion", json!("before.multikueue.rs/v1alpha1"));
+        with(job, "kind", json!("EarlierJob"))
+    };
     let long = "x".repeat(63);
     let indexed = with(old(&long), "spec.template.spec.completionMode", json!("Indexed"));
     let objects = [
@@ -197,7 +198,7 @@ async fn a_rule_made_later_blocks_neither_status_nor_finalizers_of_what_is_there
             api.patch(name, &PatchParams::default(), &patch).await.unwrap();
         }
     }
-    kubectl(&["delete", "crd", "multikueuejobs.before.multikueue.rs", "--wait=false"]).await;
+    kubectl(&["delete", "crd", "earlierjobs.before.multikueue.rs", "--wait=false"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

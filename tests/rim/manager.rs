@@ -29,7 +29,7 @@ async fn kinds_that_are_missing_are_waited_for() {
         manager_requests: RimConfig::MANAGER_REQUESTS,
         worker_requests: RimConfig::WORKER_REQUESTS,
     };
-    let rim = Rim::start(config, ours, Clock::start(), tx, Arc::new(|_, _, _, _| {}));
+    let rim = Rim::start(config, ours, Clock::start(), tx, Arc::new(()));
     let mut readiness = rim.readiness();
     let blocked = timeout(
         LONG,

@@ -72,7 +72,7 @@ impl World {
             worker_requests: RimConfig::WORKER_REQUESTS,
         };
         let ours = client::manager(manager.kubeconfig().config().await.unwrap()).unwrap();
-        let rim = Rim::start(config, ours, clock, tx, Arc::new(|_, _, _, _| {}));
+        let rim = Rim::start(config, ours, clock, tx, Arc::new(()));
         Self {
             worker: eu.client().await.unwrap(),
             manager,

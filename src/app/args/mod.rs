@@ -51,7 +51,7 @@ pub struct RunArgs {
     #[arg(long, env = "MULTIKUEUE_ORIGIN", value_parser = origin)]
     pub origin: Option<String>,
 
-    /// Name of this process in the leader lease [default: the host name, which is the name of the pod].
+    /// Name of this process in the leader lease [default: $HOSTNAME, which is the name of the pod].
     #[arg(long, env = "MULTIKUEUE_IDENTITY", value_parser = origin)]
     pub identity: Option<String>,
 

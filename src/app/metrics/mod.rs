@@ -14,6 +14,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::clusters::Observer;
+use crate::dispatcher::Target;
 use crate::dispatcher::summary::Summary;
 
 mod world;
@@ -68,7 +70,7 @@ impl Metrics {
         let watch_restarts = Family::default();
         registry.register(
             "watch_restarts",
-            "Watches that ended with an error and were started again",
+            "Watches that failed and were started again, by what they watch",
             watch_restarts.clone(),
         );
         // 10 ms to 3 days: from an idle fleet to a long queue.
@@ -95,23 +97,6 @@ impl Metrics {
         }))
     }
 
-    /// A request ended after this long. `kind` and `outcome` are those that the executor names: closed sets.
-    pub fn effect_done(&self, kind: &'static str, outcome: &'static str, took: Duration) {
-        let labels = EffectLabels { kind, outcome };
-        self.0.effects.get_or_create(&labels).inc();
-        if outcome != NOT_SENT {
-            self.0
-                .effect_seconds
-                .get_or_create(&KindLabels { kind })
-                .observe(took.as_secs_f64());
-        }
-    }
-
-    /// A watch of objects of this kind (a plural resource name) ended with an error and is started again.
-    pub fn watch_restarted(&self, kind: &'static str) {
-        self.0.watch_restarts.get_or_create(&KindLabels { kind }).inc();
-    }
-
     /// This process leads, or does not.
     pub fn leading(&self, leads: bool) {
         self.0.leader.set(leads.into());
@@ -130,6 +115,23 @@ impl Metrics {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.0.registry)?;
         Ok(text)
+    }
+}
+
+impl Observer for Metrics {
+    fn effect_done(&self, _: &Target, kind: &'static str, outcome: &'static str, took: Duration) {
+        self.0.effects.get_or_create(&EffectLabels { kind, outcome }).inc();
+        if outcome != NOT_SENT {
+            let seconds = took.as_secs_f64();
+            self.0
+                .effect_seconds
+                .get_or_create(&KindLabels { kind })
+                .observe(seconds);
+        }
+    }
+
+    fn watch_restarted(&self, watch: &'static str) {
+        self.0.watch_restarts.get_or_create(&KindLabels { kind: watch }).inc();
     }
 }
 

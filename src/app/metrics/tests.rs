@@ -13,10 +13,10 @@ fn value(text: &str, series: &str) -> Option<f64> {
 #[test]
 fn requests_are_counted_by_kind_and_outcome() {
     let metrics = Metrics::new();
-    metrics.effect_done("create_mirror", "done", Duration::from_millis(3));
-    metrics.effect_done("create_mirror", "done", Duration::from_millis(5));
-    metrics.effect_done("create_mirror", "forbidden", Duration::from_millis(5));
-    metrics.effect_done("get_job", "not_sent", Duration::ZERO);
+    metrics.effect_done(&Target::Manager, "create_mirror", "done", Duration::from_millis(3));
+    metrics.effect_done(&Target::Manager, "create_mirror", "done", Duration::from_millis(5));
+    metrics.effect_done(&Target::Manager, "create_mirror", "forbidden", Duration::from_millis(5));
+    metrics.effect_done(&Target::Manager, "get_job", "not_sent", Duration::ZERO);
     let text = metrics.encode().unwrap();
     let count = |kind, outcome| {
         value(

@@ -34,12 +34,12 @@ impl Collector for World {
         for (phase, label) in PHASES {
             // Every phase has a series, so that an alert on it works before its first job.
             let count = summary.jobs.get(&phase).copied().unwrap_or(0);
-            series(&mut jobs, &[("phase", label)], &(count as f64))?;
+            series(&mut jobs, &[("phase", label)], &whole(count))?;
         }
         let mut queue = gauge(&mut encoder, "queue_length", "Jobs that wait for a worker now")?;
-        queue.encode_gauge(&(summary.queue_length as f64))?;
+        queue.encode_gauge(&whole(summary.queue_length))?;
         let mut unreadable = gauge(&mut encoder, "unreadable_jobs", "Jobs that could not be decoded")?;
-        unreadable.encode_gauge(&(summary.unreadable_jobs as f64))?;
+        unreadable.encode_gauge(&whole(summary.unreadable_jobs))?;
         let mut connected = gauge(&mut encoder, "worker_connected", "1 while the worker answers, else 0")?;
         for (name, worker) in &summary.workers {
             series(&mut connected, &[("worker", &**name)], &u32::from(worker.connected))?;
@@ -66,6 +66,11 @@ impl Collector for World {
         }
         Ok(())
     }
+}
+
+/// A count as a gauge holds it; no count gets near the limit.
+fn whole(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 fn gauge<'a>(

@@ -1,6 +1,6 @@
 //! Shapes that were asked for, each with its slots on every node: recomputed only where a node changed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::intern::{PODS, Resources};
@@ -191,7 +191,7 @@ pub(super) struct Context<'a> {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Classes {
     list: Vec<Class>,
-    by_shape: HashMap<Arc<Shape>, u32>,
+    by_shape: BTreeMap<Arc<Shape>, u32>,
     vacant: Vec<u32>,
     clock: u64,
 }

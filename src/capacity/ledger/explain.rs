@@ -29,6 +29,24 @@ struct Room {
     allocatable: i64,
 }
 
+/// What stands in the way.
+struct Why {
+    reason: Reason,
+    message: String,
+    /// What the next member lacks on the best node, in thousandths; none when the nodes are not for the shape.
+    missing: Option<i64>,
+}
+
+impl Why {
+    fn unsuitable(reason: Reason, message: String) -> Self {
+        Self {
+            reason,
+            message,
+            missing: None,
+        }
+    }
+}
+
 impl Ledger {
     /// Why the pod sets of a job do not fit here now; none when they do.
     pub fn explain(&mut self, sets: &[PodSet]) -> Option<Shortfall> {
@@ -64,6 +82,7 @@ impl Ledger {
             ),
             members,
             lacking: wanted - members,
+            missing: 0,
             full: true,
         })
     }
@@ -91,6 +110,7 @@ impl Ledger {
                 message,
                 members: 0,
                 lacking: wanted,
+                missing: 1000,
                 full: false,
             })
         };
@@ -110,17 +130,18 @@ impl Ledger {
         if members >= wanted {
             return None;
         }
-        let (reason, message, full) = self.why(ix, wanted, members);
+        let why = self.why(ix, wanted, members);
         Some(Shortfall {
-            reason,
-            message,
+            reason: why.reason,
+            message: why.message,
             members,
             lacking: wanted - members,
-            full,
+            missing: why.missing.unwrap_or(1000),
+            full: why.missing.is_some(),
         })
     }
 
-    fn why(&mut self, ix: u32, wanted: i64, members: i64) -> (Reason, String, bool) {
+    fn why(&mut self, ix: u32, wanted: i64, members: i64) -> Why {
         let class = self.classes.get(ix);
         let mut rooms: Vec<(u32, i64, Room)> = class
             .request
@@ -165,7 +186,7 @@ impl Ledger {
         }
         self.work += nodes;
         if nodes == 0 {
-            return (Reason::NoNodes, "the worker has no nodes".into(), false);
+            return Why::unsuitable(Reason::NoNodes, "the worker has no nodes".into());
         }
         // Nodes that pass but have none of the devices are not what stands in the way.
         let bare = rooms
@@ -174,30 +195,34 @@ impl Ledger {
         let equipped = refused.keys().any(|(equipped, _)| *equipped);
         if passing == 0 || (bare && equipped) {
             let (reason, message) = refusals(&refused, equipped, &devices, |r| self.resources.name(r).to_string());
-            return (reason, message, false);
+            return Why::unsuitable(reason, message);
         }
         if let Some((resource, amount, _)) = rooms.iter().find(|(r, _, room)| room.allocatable == 0 && *r != PODS) {
             let name = self.resources.name(*resource);
-            return (
+            return Why::unsuitable(
                 reason_of(name),
                 format!(
                     "no node that it may use has {name}; {} needed",
                     amount_text(name, *amount)
                 ),
-                false,
             );
         }
         // The resource that stands most in the way is the one without which most members would fit; devices before others.
         let order = |(r, _, room): &(u32, i64, Room)| (room.without, devices.contains(r));
         let Some((resource, amount, room)) = rooms.iter().max_by_key(|r| order(r)) else {
-            return (
-                Reason::InsufficientResource,
-                format!("{members} of {wanted} pods fit"),
-                true,
-            );
+            return Why::unsuitable(Reason::InsufficientResource, format!("{members} of {wanted} pods fit"));
         };
         let name = self.resources.name(*resource);
-        (reason_of(name), shortage(name, *amount, room, wanted, members), true)
+        let largest = if room.nodes > 0 {
+            room.largest
+        } else {
+            room.largest_anywhere
+        };
+        Why {
+            reason: reason_of(name),
+            message: shortage(name, *amount, room, wanted, members),
+            missing: Some(((amount - largest).max(0).saturating_mul(1000)) / amount),
+        }
     }
 }
 

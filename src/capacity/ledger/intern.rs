@@ -1,6 +1,7 @@
 //! Texts and amounts that repeat thousands of times are kept once.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use super::vector::Vector;
@@ -9,27 +10,33 @@ use crate::resources::Amounts;
 /// Texts by number.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Texts {
-    numbers: HashMap<Arc<str>, u32>,
+    /// Hash and number, in order: nodes carry dozens of labels, and texts with common beginnings are slow to compare.
+    numbers: BTreeSet<(u64, u32)>,
     texts: Vec<Arc<str>>,
 }
 
 impl Texts {
     pub(super) fn intern(&mut self, text: &Arc<str>) -> u32 {
-        if let Some(number) = self.numbers.get(text) {
-            return *number;
-        }
-        // More than u32::MAX distinct texts would need hundreds of gigabytes first.
-        let number = u32::try_from(self.texts.len()).unwrap_or(u32::MAX);
-        self.texts.push(text.clone());
-        self.numbers.insert(text.clone(), number);
-        number
+        let hash = hash(text);
+        self.find(hash, text).unwrap_or_else(|| self.add(hash, text.clone()))
     }
 
     pub(super) fn intern_str(&mut self, text: &str) -> u32 {
-        match self.numbers.get(text) {
-            Some(number) => *number,
-            None => self.intern(&text.into()),
-        }
+        let hash = hash(text);
+        self.find(hash, text).unwrap_or_else(|| self.add(hash, text.into()))
+    }
+
+    fn find(&self, hash: u64, text: &str) -> Option<u32> {
+        let alike = self.numbers.range((hash, 0)..=(hash, u32::MAX));
+        alike.map(|(_, n)| *n).find(|n| *self.texts[*n as usize] == *text)
+    }
+
+    fn add(&mut self, hash: u64, text: Arc<str>) -> u32 {
+        // More than u32::MAX distinct texts would need hundreds of gigabytes first.
+        let number = u32::try_from(self.texts.len()).unwrap_or(u32::MAX);
+        self.texts.push(text);
+        self.numbers.insert((hash, number));
+        number
     }
 
     pub(super) fn text(&self, number: u32) -> &Arc<str> {
@@ -39,6 +46,13 @@ impl Texts {
     pub(super) fn len(&self) -> usize {
         self.texts.len()
     }
+}
+
+/// The same in every process: the hasher has no key of its own.
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Number of the resource `pods`: every pod takes one.

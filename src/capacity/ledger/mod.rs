@@ -6,12 +6,13 @@ mod events;
 mod explain;
 mod intern;
 mod nodes;
+mod placing;
 mod plan;
 mod promises;
 mod settle;
 mod vector;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use devices::ModelTotal;
@@ -50,6 +51,9 @@ pub struct Shortfall {
     pub members: i64,
     /// Members that find no room.
     pub lacking: i64,
+    /// How much of what the next member asks is missing on the node that has most of it, in thousandths: of two workers that lack as many members the one
+    /// that is nearer.
+    pub missing: i64,
     /// The worker has nodes for the shape, and they are full: time may help. False: its nodes are not for the shape, or it is not known.
     pub full: bool,
 }
@@ -116,7 +120,7 @@ pub struct Ledger {
     classes: Classes,
     charges: Charges,
     pods: BTreeMap<Box<str>, PodEntry>,
-    jobs: HashMap<Arc<str>, OwnPods>,
+    jobs: BTreeMap<Arc<str>, OwnPods>,
     promises: Promises,
     runtimes: Option<BTreeMap<Arc<str>, RuntimeClassRow>>,
     /// Why nodes and pods (in this order) are not known.
@@ -140,7 +144,7 @@ impl Ledger {
             classes: Classes::default(),
             charges: Charges::default(),
             pods: BTreeMap::new(),
-            jobs: HashMap::new(),
+            jobs: BTreeMap::new(),
             promises: Promises::default(),
             runtimes: None,
             unknown: [

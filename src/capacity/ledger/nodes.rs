@@ -1,6 +1,6 @@
 //! Nodes with what is free on each, grouped by what filters read, and a log of which changed when.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::devices::{self, DeviceTotals, Share};
@@ -80,7 +80,7 @@ type Signature = (Vec<(u32, u32)>, Vec<(String, String, NodeTaintEffect)>, bool,
 #[derive(Debug, Clone, Default)]
 pub(super) struct Nodes {
     pub(super) list: Vec<Node>,
-    by_name: HashMap<Arc<str>, NodeIx>,
+    by_name: BTreeMap<Arc<str>, NodeIx>,
     vacant: Vec<NodeIx>,
     texts: Texts,
     texts_after_rebuild: usize,
@@ -252,12 +252,14 @@ impl Nodes {
 
     /// Filters that read these label keys are about to be asked.
     pub(super) fn use_keys<'a>(&mut self, keys: impl Iterator<Item = &'a str>) {
-        let before = self.keys.len();
+        let mut regroup = false;
         for key in keys {
+            let before = self.texts.len();
             let key = self.texts.intern_str(key);
-            self.keys.insert(key);
+            // A key that no node ever had tells none apart.
+            regroup |= self.keys.insert(key) && self.texts.len() == before;
         }
-        if self.keys.len() != before {
+        if regroup {
             self.regroup_all();
         }
     }

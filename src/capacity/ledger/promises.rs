@@ -1,12 +1,11 @@
 //! Promises: members that have no pod yet are placed on concrete nodes, so that no node is promised more than it has.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Ledger;
 use super::nodes::{Member, NodeIx};
 use super::plan::by_size;
-use super::vector::Vector;
 use crate::resources::PodSet;
 
 /// The members of one pod set that have no pod yet.
@@ -45,7 +44,7 @@ pub(super) struct Promise {
 pub(super) struct Promises {
     next: u64,
     pub(super) list: BTreeMap<u64, Promise>,
-    by_id: HashMap<Arc<str>, u64>,
+    by_id: BTreeMap<Arc<str>, u64>,
     /// Sets with unplaced members.
     pub(super) homeless: BTreeSet<Member>,
     /// Sets that lost a place or want more since they were last looked at.
@@ -94,7 +93,7 @@ impl Promises {
     }
 
     /// Notes whether a set has unplaced members.
-    fn note(&mut self, member: Member) {
+    pub(super) fn note(&mut self, member: Member) {
         if self.held(member).is_some_and(|h| h.unplaced() > 0) {
             self.homeless.insert(member);
         } else {
@@ -267,140 +266,5 @@ impl Ledger {
             strays -= taken;
         }
         needs
-    }
-
-    /// Forgets up to `n` members: from one node, or those without room first.
-    fn drop_members(&mut self, member: Member, n: i64, at: Option<NodeIx>) {
-        let mut left = n;
-        if let Some(ix) = at {
-            self.unplace(member, ix, left);
-            return;
-        }
-        let Some(held) = self.promises.held_mut(member) else {
-            return;
-        };
-        let nowhere = held.nowhere.min(left);
-        held.nowhere -= nowhere;
-        left -= nowhere;
-        while left > 0
-            && let Some(ix) = self
-                .promises
-                .held(member)
-                .and_then(|h| h.waiting.keys().next_back().copied())
-        {
-            left -= self.unpress(member, ix, left);
-        }
-        while left > 0
-            && let Some(ix) = self
-                .promises
-                .held(member)
-                .and_then(|h| h.placed.keys().next_back().copied())
-        {
-            left -= self.unplace(member, ix, left);
-        }
-    }
-
-    /// Gives `n` unplaced members room on a node.
-    pub(super) fn place(&mut self, member: Member, ix: NodeIx, n: i64) {
-        let Some(held) = self.promises.held_mut(member) else {
-            return;
-        };
-        *held.placed.entry(ix).or_default() += n;
-        let request = self.classes.get(held.class).request.clone();
-        let from_nowhere = held.nowhere.min(n);
-        held.nowhere -= from_nowhere;
-        let mut waiting = n - from_nowhere;
-        let node = self.nodes.touch(ix);
-        node.free.add_times(&request, -n);
-        node.ours.add_times(&request, n);
-        node.placed.insert(member);
-        waiting -= self.unpress(member, ix, waiting);
-        while waiting > 0
-            && let Some(at) = self
-                .promises
-                .held(member)
-                .and_then(|h| h.waiting.keys().next_back().copied())
-        {
-            waiting -= self.unpress(member, at, waiting);
-        }
-        self.promises.note(member);
-    }
-
-    /// Takes up to `n` members off a node; returns how many. They are in no account then.
-    pub(super) fn unplace(&mut self, member: Member, ix: NodeIx, n: i64) -> i64 {
-        let Some(held) = self.promises.held_mut(member) else {
-            return n;
-        };
-        let Some(here) = held.placed.get_mut(&ix) else { return 0 };
-        let n = n.min(*here);
-        *here -= n;
-        let gone = *here == 0;
-        if gone {
-            held.placed.remove(&ix);
-        }
-        let request = self.classes.get(held.class).request.clone();
-        let node = self.nodes.touch(ix);
-        node.free.add_times(&request, n);
-        node.ours.add_times(&request, -n);
-        if gone {
-            node.placed.remove(&member);
-        }
-        n
-    }
-
-    /// Lets `n` members that are nowhere wait for room on a node.
-    pub(super) fn press(&mut self, member: Member, ix: NodeIx, n: i64) {
-        let Some(held) = self.promises.held_mut(member) else {
-            return;
-        };
-        held.nowhere -= n;
-        *held.waiting.entry(ix).or_default() += n;
-        let request = self.classes.get(held.class).request.clone();
-        let node = self.nodes.touch(ix);
-        node.pressed.add_times(&request, n);
-        node.waiting.insert(member);
-    }
-
-    /// Up to `n` members wait no more on a node; returns how many. They are in no account then.
-    pub(super) fn unpress(&mut self, member: Member, ix: NodeIx, n: i64) -> i64 {
-        let Some(held) = self.promises.held_mut(member) else {
-            return n;
-        };
-        let Some(here) = held.waiting.get_mut(&ix) else {
-            return 0;
-        };
-        let n = n.min(*here);
-        if n == 0 {
-            return 0;
-        }
-        *here -= n;
-        let gone = *here == 0;
-        if gone {
-            held.waiting.remove(&ix);
-        }
-        let request = self.classes.get(held.class).request.clone();
-        let node = self.nodes.touch(ix);
-        node.pressed.add_times(&request, -n);
-        self.promises.eased.insert(ix);
-        if gone {
-            node.waiting.remove(&member);
-            if node.waiting.is_empty() {
-                node.pressed = Vector::default();
-            }
-        }
-        n
-    }
-
-    /// All members of a set that are on a node, placed or waiting, are nowhere from now on.
-    pub(super) fn dislodge(&mut self, member: Member, ix: NodeIx, n: i64) {
-        let placed = self.unplace(member, ix, n);
-        let waiting = self.unpress(member, ix, n.saturating_sub(placed));
-        if placed + waiting > 0
-            && let Some(held) = self.promises.held_mut(member)
-        {
-            held.nowhere += placed + waiting;
-            self.promises.fresh.insert(member);
-            self.promises.note(member);
-        }
     }
 }

@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 use tracing::{debug, warn};
 
 use super::backoff::Backoff;
+use super::observe::Observe;
 use super::reason::{Reason, Trouble};
 use super::slim::{Lite, Slim};
 use crate::dispatcher::Event;
@@ -81,15 +82,23 @@ pub fn watch_config() -> watcher::Config {
 }
 
 /// Runs a watch until the receiver of its events is gone.
-pub async fn run<F>(feed: F, api: Api<Slim<F::Object>>, config: watcher::Config, events: mpsc::Sender<Event>)
-where
+pub async fn run<F>(
+    feed: F,
+    api: Api<Slim<F::Object>>,
+    config: watcher::Config,
+    events: mpsc::Sender<Event>,
+    observe: Observe,
+) where
     F: Feed,
 {
     let mut outbox = Outbox::new(feed);
     let mut backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(30));
     loop {
         let stream = watcher(api.clone(), config.clone()).default_backoff();
-        if follow(&mut outbox, stream, &mut backoff, &events).await.is_err() {
+        if follow(&mut outbox, stream, &mut backoff, &events, &observe)
+            .await
+            .is_err()
+        {
             return;
         }
         let pause = backoff.pause();
@@ -127,6 +136,7 @@ async fn follow<F: Feed>(
     stream: impl futures::Stream<Item = Result<watcher::Event<Slim<F::Object>>, watcher::Error>>,
     backoff: &mut Backoff,
     events: &mpsc::Sender<Event>,
+    observe: &Observe,
 ) -> Result<(), ReceiverGone> {
     let mut stream = std::pin::pin!(stream);
     let mut failing_since = None;
@@ -142,6 +152,7 @@ async fn follow<F: Feed>(
                     outbox.take(event);
                 }
                 Some(Err(error)) => {
+                    observe.watch_restarted(F::NAME);
                     let trouble = Trouble::of_watch(&error);
                     let now = tokio::time::Instant::now();
                     let since = *failing_since.get_or_insert(now);

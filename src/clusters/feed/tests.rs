@@ -150,8 +150,16 @@ async fn a_core_that_is_away_does_not_stop_the_reading() {
     items.push_back(Ok(watcher::Event::Apply(class("b", 1))));
     let mut outbox = Outbox::new(Probe::<0>);
     let mut backoff = Backoff::new(STALE, STALE);
+    let observe: Observe = std::sync::Arc::new(());
     // The stream's end is the proof: it is reached while one event at most was handed over.
-    let followed = follow(&mut outbox, futures::stream::iter(items), &mut backoff, &events).await;
+    let followed = follow(
+        &mut outbox,
+        futures::stream::iter(items),
+        &mut backoff,
+        &events,
+        &observe,
+    )
+    .await;
     assert!(followed.is_ok());
     let mut said = Vec::new();
     while let Ok(Event::WorkerClusterDeleted(text)) = core.try_recv() {

@@ -67,8 +67,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// A program that is not started yet. `name` is for messages.
-    pub(crate) fn new(name: impl Into<String>, program: PathBuf, args: Vec<String>, log: PathBuf) -> Self {
+    /// A program that is not started yet, and the file for what it says. `name` is for messages.
+    pub fn new(name: impl Into<String>, program: PathBuf, args: Vec<String>, log: PathBuf) -> Self {
         Self {
             name: name.into(),
             program,
@@ -127,6 +127,16 @@ impl Process {
     /// Lets a frozen process go on (`SIGCONT`). Fails if it does not run.
     pub fn resume(&self) -> Result<()> {
         self.signal(Signal::CONT)
+    }
+
+    /// Asks it to end (`SIGTERM`); does not wait. Fails if it does not run.
+    pub fn terminate(&self) -> Result<()> {
+        self.signal(Signal::TERM)
+    }
+
+    /// How it ended, once it has ended by itself.
+    pub fn exit_status(&self) -> Option<ExitStatus> {
+        self.child().as_mut()?.try_wait().ok().flatten()
     }
 
     fn signal(&self, signal: Signal) -> Result<()> {

@@ -1,0 +1,5 @@
+//! Parts of the demo.
+
+pub mod expect;
+pub mod table;
+pub mod world;
