@@ -47,7 +47,7 @@ const EXPECTED: &[Expected] = &[
 ];
 
 /// How long the jobs have.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 #[tokio::main]
 async fn main() -> ExitCode {

@@ -32,9 +32,9 @@ impl Table {
             .collect();
         lines.extend(jobs.iter().map(|j| (format!("job {}", j.name), j.to_string())));
         if self.terminal {
-            self.redraw(&lines)
+            self.redraw(&lines);
         } else {
-            self.print_changes(&lines)
+            self.print_changes(&lines);
         }
     }
 

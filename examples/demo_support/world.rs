@@ -291,27 +291,23 @@ impl World {
 
 /// Nodes and what is on them already.
 async fn furnish(name: &str, client: &Client) -> Result<()> {
-    let nodes = match name {
-        "eu" => {
-            let mut nodes: Vec<_> = (1..=5)
-                .map(|n| gpu_node(&format!("h100-{n}")).model(H100).gpus(8))
-                .collect();
-            nodes.push(gpu_node("h100-cordoned").model(H100).gpus(8).cordoned());
-            nodes
-        }
-        _ => {
-            let mut nodes: Vec<_> = (1..=2)
-                .map(|n| gpu_node(&format!("a100-{n}")).model(A100).gpus(8))
-                .collect();
-            nodes.push(
-                gpu_node("a100-reserved")
-                    .model(A100)
-                    .gpus(8)
-                    .taint("reserved", "research", "NoSchedule"),
-            );
-            nodes
-        }
-    };
+    let mut nodes: Vec<_>;
+    if name == "eu" {
+        nodes = (1..=7)
+            .map(|n| gpu_node(&format!("h100-{n}")).model(H100).gpus(8))
+            .collect();
+        nodes.push(gpu_node("h100-cordoned").model(H100).gpus(8).cordoned());
+    } else {
+        nodes = (1..=2)
+            .map(|n| gpu_node(&format!("a100-{n}")).model(A100).gpus(8))
+            .collect();
+        nodes.push(
+            gpu_node("a100-reserved")
+                .model(A100)
+                .gpus(8)
+                .taint("reserved", "research", "NoSchedule"),
+        );
+    }
     create_nodes(client, nodes).await?;
     // Somebody else's pods: they take room, and nobody touches them.
     let node = if name == "eu" { "h100-7" } else { "a100-1" };
