@@ -4,10 +4,10 @@
 //!
 //! | Mechanism | File |
 //! |---|---|
-//! | the intent on the manager, `status.assignment` | [`intent`] writes it, [`step`] decides when |
-//! | the table of what to do with a mirror | [`judge`] |
-//! | the one way to remove | [`removal`] |
-//! | the one proof of absence | [`absence`] |
+//! | the intent on the manager, `status.assignment` | [`mod@intent`] writes it, [`mod@step`] decides when |
+//! | the table of what to do with a mirror | [`mod@judge`] |
+//! | the one way to remove | [`mod@removal`] |
+//! | the one proof of absence | [`mod@absence`] |
 //!
 //! Everything that acts on a worker is decided from the job *as the manager returned it*, never from an intent that is still on its way: a crash between
 //! the two finds the same job and decides the same.
