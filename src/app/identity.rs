@@ -16,7 +16,8 @@ pub fn random_id() -> Result<String, Error> {
 /// The identity of a manager, in its two forms.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    /// As text, for annotations: the uid of the manager's `kube-system` namespace, a slash, the release; or what `--origin` says.
+    /// As text, for annotations: the uid of the manager's `kube-system` namespace, the operator's namespace and the release, with slashes between; or what
+    /// `--origin` says. Without the namespace two installs of one release name would lead side by side under one origin.
     pub text: String,
     /// The first 16 hex digits of its SHA-256, for labels and names, which hold 63 characters at most.
     pub hash: String,
@@ -24,8 +25,8 @@ pub struct Origin {
 
 impl Origin {
     /// The origin of this release on this manager, unless one is given.
-    pub fn new(manager_uid: &str, release: &str, given: Option<String>) -> Self {
-        let text = given.unwrap_or_else(|| format!("{manager_uid}/{release}"));
+    pub fn new(manager_uid: &str, namespace: &str, release: &str, given: Option<String>) -> Self {
+        let text = given.unwrap_or_else(|| format!("{manager_uid}/{namespace}/{release}"));
         let hash = hex(&Sha256::digest(text.as_bytes())[..8]);
         Self { text, hash }
     }
@@ -45,17 +46,17 @@ mod tests {
 
     #[test]
     fn the_hash_is_the_start_of_the_sha256_of_the_text() {
-        // printf 'uid-1/multikueue' | sha256sum
-        let origin = Origin::new("uid-1", "multikueue", None);
-        assert_eq!(origin.text, "uid-1/multikueue");
-        assert_eq!(origin.hash, "5668c393a2ed6f7e");
+        // printf 'uid-1/system/multikueue' | sha256sum
+        let origin = Origin::new("uid-1", "system", "multikueue", None);
+        assert_eq!(origin.text, "uid-1/system/multikueue");
+        assert_eq!(origin.hash, "5beb767e0c50b87a");
     }
 
     #[test]
     fn a_given_origin_replaces_the_text() {
-        let origin = Origin::new("uid-1", "multikueue", Some("site-a".into()));
+        let origin = Origin::new("uid-1", "system", "multikueue", Some("site-a".into()));
         assert_eq!(origin.text, "site-a");
-        assert_ne!(origin.hash, Origin::new("uid-1", "multikueue", None).hash);
+        assert_ne!(origin.hash, Origin::new("uid-1", "system", "multikueue", None).hash);
     }
 
     #[test]

@@ -78,7 +78,7 @@ pub async fn run_core<C: Core>(
         uid = manager::uid(&client, &health) => uid,
         () = &mut shutdown => return Ok(()),
     };
-    let origin = Origin::new(&manager_uid, &release, origin);
+    let origin = Origin::new(&manager_uid, &namespace, &release, origin);
     let identity = identity
         .or_else(|| std::env::var("HOSTNAME").ok())
         .unwrap_or_else(|| release.clone());

@@ -278,6 +278,9 @@ impl Dispatcher {
         }
         worker.sleepless.clear();
         worker.sweep_at = now.mono;
+        if itself {
+            self.notice_link(name, false, "Connected", "it answers");
+        }
         self.workers_changed(now);
         self.touch_bound(name);
     }
@@ -286,9 +289,15 @@ impl Dispatcher {
         let Some(worker) = self.workers.get_mut(name) else {
             return;
         };
-        worker.link = Link::Down { reason, message };
         worker.disconnect();
         worker.lost_since.get_or_insert(now.wall);
+        if matches!(worker.link, Link::Up { .. }) {
+            self.notice_link(name, true, "Disconnected", &format!("{reason}: {message}"));
+        }
+        let Some(worker) = self.workers.get_mut(name) else {
+            return;
+        };
+        worker.link = Link::Down { reason, message };
         self.refresh_site(name, now);
         self.drop_plans_on(name);
         self.touch_bound(name);

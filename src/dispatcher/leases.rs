@@ -123,6 +123,8 @@ impl Dispatcher {
 
     fn lease_read(&mut self, name: &Arc<str>, view: &LeaseView, sent: Duration, now: Now) {
         let Some(claim) = &self.claim else { return };
+        // As long as it takes to be sure that nobody renews it: a leader lease that was deleted by hand counts its terms from 0 again.
+        let patience = self.config.worker_lease.saturating_mul(3);
         let mine = Holder {
             claim: &claim.id,
             manager_uid: &self.config.manager_uid,
@@ -167,7 +169,10 @@ impl Dispatcher {
                 );
                 self.lease_obstructed(name, "OriginClash", message, now);
             }
-            Some(held) if held.transitions > mine.transitions => {
+            Some(held)
+                if held.transitions > mine.transitions
+                    && !lease.stands_still(view.resource_version, now.mono, patience) =>
+            {
                 let message = "a later leader of this manager holds the lease on the worker".to_owned();
                 self.lease_obstructed(name, "LeaseNotHeld", message, now);
             }

@@ -99,6 +99,21 @@ impl Dispatcher {
         });
     }
 
+    /// A worker answers, or does not any more. Only a leader speaks: every replica has links of its own.
+    pub(super) fn notice_link(&mut self, name: &Arc<str>, warning: bool, reason: &'static str, note: &str) {
+        let Some(worker) = self.workers.get(name).filter(|_| self.claim.is_some()) else {
+            return;
+        };
+        let regarding = Regarding::WorkerCluster(name.clone(), worker.view.uid.clone());
+        self.notice(Notice {
+            regarding,
+            warning,
+            reason,
+            action: "Connect",
+            note: note.into(),
+        });
+    }
+
     pub(super) fn notice_orphan(&mut self, name: &Arc<str>, key: &JobKey) {
         let Some(worker) = self.workers.get(name) else { return };
         let hours = self.config.orphan_grace.as_secs() / 3600;

@@ -191,12 +191,25 @@ pub(super) struct WorkerLease {
     pub renewed: Option<Duration>,
     /// A proof waits for a renewal.
     pub wanted: bool,
+    /// The version of a later term's lease, and since when it has stood still, monotonic.
+    pub later_term: Option<(ResourceVersion, Duration)>,
     /// Why the lease can't be ours.
     pub obstacle: Option<(&'static str, String)>,
     pub needs_namespace: bool,
 }
 
 impl WorkerLease {
+    /// True when a lease of a later term has not been renewed for `patience`, by our own observation.
+    pub fn stands_still(&mut self, version: ResourceVersion, now: Duration, patience: Duration) -> bool {
+        match self.later_term {
+            Some((seen, since)) if seen == version => now >= since + patience,
+            _ => {
+                self.later_term = Some((version, now));
+                false
+            }
+        }
+    }
+
     /// When it expires, monotonic.
     pub fn expires(&self, duration: Duration) -> Option<Duration> {
         self.held_since?;
