@@ -36,13 +36,15 @@ pub fn is_device(resource: &str) -> bool {
     }
 }
 
+/// Names for the same chips, the coarsest first.
+pub(super) const NEURON: [&str; 3] = [
+    "aws.amazon.com/neuron",
+    "aws.amazon.com/neurondevice",
+    "aws.amazon.com/neuroncore",
+];
+
 /// Resources that a node's devices are counted in. Neuron plugins advertise the same chips under several names: the coarsest counts.
 pub(super) fn counted<'a>(resources: impl Iterator<Item = &'a str> + Clone) -> impl Iterator<Item = &'a str> {
-    const NEURON: [&str; 3] = [
-        "aws.amazon.com/neuron",
-        "aws.amazon.com/neurondevice",
-        "aws.amazon.com/neuroncore",
-    ];
     let coarsest = NEURON.into_iter().find(|n| resources.clone().any(|r| r == *n));
     resources.filter(move |r| is_device(r) && (!NEURON.contains(r) || Some(*r) == coarsest))
 }

@@ -92,9 +92,12 @@ impl Class {
     /// Members that would fit on the node if all that is ours there ended.
     pub(super) fn slots_without_ours(&mut self, nodes: &Nodes, ix: NodeIx) -> u16 {
         let node = nodes.node(ix);
-        let mut free = node.free.clone();
-        free.add_times(&node.ours, 1);
-        self.slots_on(nodes, ix, &free, &Vector::default())
+        let slots = node.free.slots_with(&node.ours, &self.request);
+        if slots == 0 || !node.present || self.verdict(nodes, ix).is_err() {
+            0
+        } else {
+            slots
+        }
     }
 
     /// Could a member ever run on the node, as it is?

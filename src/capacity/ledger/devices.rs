@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::nodes::Node;
+use super::vector::Vector;
 use crate::api::worker_cluster::Devices;
 use crate::capacity::accelerators::{self, DeviceReport};
 use crate::capacity::rows::NodeRow;
@@ -13,9 +14,13 @@ use crate::capacity::rows::NodeRow;
 pub(super) struct Share {
     pub(super) resource: u32,
     pub(super) model: u32,
+    /// Each node that has the resource has a share of it: not so where the same devices go by several names.
+    sole: bool,
     free: i64,
     used: i64,
     unavailable: i64,
+    /// Free whether or not the node takes pods: some tolerate what keeps others away.
+    left: i64,
 }
 
 /// One model on this worker.
@@ -46,6 +51,9 @@ pub(super) struct DeviceTotals {
     by_name: BTreeMap<Arc<str>, u32>,
     /// Number of nodes by size of their free block.
     blocks: BTreeMap<i64, usize>,
+    /// By resource, whether or not the nodes take pods: devices free, and number of nodes by how many are.
+    left: BTreeMap<u32, i64>,
+    lefts: BTreeMap<(u32, i64), usize>,
     /// Grows when the number of devices of a model changes.
     pub(super) revision: u64,
     /// Grows when ranks were set anew.
@@ -73,6 +81,7 @@ pub(super) fn shares(
     devices
         .map(|resource| Share {
             resource: number(resource),
+            sole: !accelerators::NEURON.contains(&&**resource),
             model: totals.model(&accelerators::model(resource, label), accelerators::memory_mib(label)),
             ..Share::default()
         })
@@ -128,14 +137,13 @@ impl DeviceTotals {
             total.free -= share.free;
             total.used -= share.used;
             total.unavailable -= share.unavailable;
-        }
-        if node.block > 0
-            && let Some(count) = self.blocks.get_mut(&node.block)
-        {
-            *count -= 1;
-            if *count == 0 {
-                self.blocks.remove(&node.block);
+            if share.left > 0 {
+                *self.left.entry(share.resource).or_default() -= share.left;
+                less(&mut self.lefts, &(share.resource, share.left));
             }
+        }
+        if node.block > 0 {
+            less(&mut self.blocks, &node.block);
         }
     }
 
@@ -155,11 +163,27 @@ impl DeviceTotals {
             total.free += share.free;
             total.used += share.used;
             total.unavailable += share.unavailable;
+            share.left = if node.present && share.sole { left.max(0) } else { 0 };
+            if share.left > 0 {
+                *self.left.entry(share.resource).or_default() += share.left;
+                *self.lefts.entry((share.resource, share.left)).or_default() += 1;
+            }
         }
         node.shares = shares;
         if node.block > 0 {
             *self.blocks.entry(node.block).or_default() += 1;
         }
+    }
+
+    /// Could `count` members fit, by the totals of their devices alone?
+    pub(super) fn may_hold(&self, request: &Vector, count: i64) -> bool {
+        request.iter().all(|(resource, n)| {
+            let Some(left) = self.left.get(&resource) else {
+                return true;
+            };
+            let largest = self.lefts.range((resource, 0)..=(resource, i64::MAX)).next_back();
+            *left >= n.saturating_mul(count) && (n == 0 || largest.is_some_and(|((_, most), _)| *most >= n))
+        })
     }
 
     pub(super) fn report(&self) -> DeviceReport {
@@ -194,5 +218,15 @@ impl DeviceTotals {
     pub(super) fn rank(&self, node: &Node) -> u32 {
         let ranks = node.shares.iter().map(|s| self.models[s.model as usize].rank);
         ranks.max().unwrap_or(0)
+    }
+}
+
+/// One fewer; none is no entry.
+fn less<K: Ord>(counts: &mut BTreeMap<K, usize>, key: &K) {
+    if let Some(count) = counts.get_mut(key) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(key);
+        }
     }
 }

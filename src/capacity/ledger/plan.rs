@@ -46,6 +46,10 @@ impl Ledger {
             if !self.counted(class) {
                 return None;
             }
+            // Most workers are full most of the time, and their totals say so without a look at their nodes.
+            if !self.nodes.devices.may_hold(&self.classes.get(class).request, set.count) {
+                return None;
+            }
             let spots = self.choose(class, set.count, &taken);
             if spots.iter().map(|(_, n)| n).sum::<i64>() < set.count {
                 return None;
@@ -107,32 +111,30 @@ impl Ledger {
         chosen
     }
 
-    /// Nodes on which members that fit nowhere wait, those that lack least first; each with the number it could take if all that is ours ended, or at
-    /// least one.
-    pub(super) fn least_lacking(&mut self, member: Member) -> Vec<(NodeIx, i64)> {
+    /// Nodes on which members that fit nowhere may wait, those that lack least first.
+    pub(super) fn least_lacking(&mut self, member: Member) -> Vec<NodeIx> {
         let Some(held) = self.promises.held(member) else {
             return Vec::new();
         };
         let class = self.classes.get(held.class);
-        let request = class.request.clone();
-        let mut found: Vec<(i64, i64, NodeIx, i64)> = Vec::new();
+        let mut found: Vec<(i64, i64, NodeIx)> = Vec::new();
         for (ix, node) in self.nodes.present() {
             if !class.could_run(&self.nodes, ix) {
                 continue;
             }
-            let lacking = request
-                .iter()
-                .map(|(r, n)| (r, n - (node.free.get(r) - node.pressed.get(r))))
-                .filter(|(_, lack)| *lack > 0);
-            let device = lacking
-                .clone()
-                .filter(|(r, _)| node.shares.iter().any(|s| s.resource == *r));
-            let devices = device.map(|(_, lack)| lack).sum();
-            let kinds = i64::try_from(lacking.count()).unwrap_or(i64::MAX);
-            let room = i64::from(class.slots_without_ours(&self.nodes, ix)).max(1);
-            found.push((devices, kinds, ix, room));
+            let (mut devices, mut kinds) = (0, 0);
+            for (resource, n) in class.request.iter() {
+                let lack = n - (node.free.get(resource) - node.pressed.get(resource));
+                if lack > 0 {
+                    kinds += 1;
+                    if node.shares.iter().any(|s| s.resource == resource) {
+                        devices += lack;
+                    }
+                }
+            }
+            found.push((devices, kinds, ix));
         }
         found.sort_unstable();
-        found.into_iter().map(|(_, _, ix, room)| (ix, room)).collect()
+        found.into_iter().map(|(.., ix)| ix).collect()
     }
 }

@@ -20,8 +20,7 @@ impl Ledger {
         let dirty = std::mem::take(&mut self.nodes.dirty);
         for (ix, before) in &dirty {
             let node = self.nodes.node(*ix);
-            grew |= node.present
-                && (before.row || net(&node.free, &node.pressed).exceeds(&net(&before.free, &before.pressed)));
+            grew |= node.present && (before.row || has_more(node, before));
             self.nodes.settle(*ix);
         }
         if grew {
@@ -176,8 +175,11 @@ impl Ledger {
             return;
         }
         let mut left = nowhere;
-        for (ix, room) in self.least_lacking(member) {
-            let n = room.min(left);
+        let class = self.promises.held(member).map_or(0, |h| h.class);
+        for ix in self.least_lacking(member) {
+            // As many as it could take if all that is ours ended, and one in any case.
+            let room = self.classes.get(class).slots_without_ours(&self.nodes, ix);
+            let n = i64::from(room.max(1)).min(left);
             self.press(member, ix, n);
             left -= n;
             if left == 0 {
@@ -198,10 +200,11 @@ impl Ledger {
     }
 }
 
-fn net(free: &Vector, pressed: &Vector) -> Vector {
-    let mut net = free.clone();
-    net.add_times(pressed, -1);
-    net
+/// Is more of anything free than before, what is waited for apart? Without a copy: this runs once for every event of a pod.
+fn has_more(node: &Node, before: &Before) -> bool {
+    let more = |r: u32| node.free.get(r) - node.pressed.get(r) > before.free.get(r) - before.pressed.get(r);
+    let named = [&node.free, &node.pressed, &before.free, &before.pressed];
+    named.iter().any(|v| v.iter().any(|(r, _)| more(r)))
 }
 
 fn has_grown(node: &Node, before: &Before) -> bool {

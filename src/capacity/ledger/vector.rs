@@ -29,15 +29,25 @@ impl Vector {
     /// How many times `request` goes into what is here less `held`. At most 65,535, far above any node's limit of pods: a class keeps one number
     /// a node, and 500,000 nodes times hundreds of shapes is where memory goes.
     pub(super) fn slots(&self, held: &Self, request: &Self) -> u16 {
-        let mut slots = i64::from(u16::MAX);
-        for (resource, amount) in request.iter().filter(|(_, n)| *n > 0) {
-            let free = self.get(resource).saturating_sub(held.get(resource));
+        request.times(|r| self.get(r).saturating_sub(held.get(r)))
+    }
+
+    /// The same of what is here and in `more` together.
+    pub(super) fn slots_with(&self, more: &Self, request: &Self) -> u16 {
+        request.times(|r| self.get(r).saturating_add(more.get(r)))
+    }
+
+    /// How many times all this goes into what `free` says.
+    fn times(&self, free: impl Fn(u32) -> i64) -> u16 {
+        let mut times = i64::from(u16::MAX);
+        for (resource, amount) in self.iter().filter(|(_, n)| *n > 0) {
+            let free = free(resource);
             if free < amount {
                 return 0;
             }
-            slots = slots.min(free / amount);
+            times = times.min(free / amount);
         }
-        u16::try_from(slots).unwrap_or(u16::MAX)
+        u16::try_from(times).unwrap_or(u16::MAX)
     }
 
     /// Is any amount above that in `before`?

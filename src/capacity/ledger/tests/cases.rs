@@ -223,3 +223,28 @@ fn names_of_nodes_that_came_and_went_are_forgotten() {
     assert!(ledger.nodes.list.len() < 4, "{} nodes", ledger.nodes.list.len());
     assert!(ledger.nodes.texts_len() < 5000, "{} texts", ledger.nodes.texts_len());
 }
+
+#[test]
+fn chips_of_several_names_can_be_asked_for_by_each() {
+    let named = |name: &str, resources: &[(&str, i64)]| {
+        let mut row = node(name, 0);
+        for (resource, n) in resources {
+            row.allocatable.set((*resource).into(), *n);
+        }
+        row
+    };
+    let both = named(
+        "both",
+        &[("aws.amazon.com/neuron", 2), ("aws.amazon.com/neuroncore", 4)],
+    );
+    let cores = named("cores", &[("aws.amazon.com/neuroncore", 2)]);
+    let mut ledger = ledger(&[both, cores], &[]);
+    let core = Arc::new(asks(&[("aws.amazon.com/neuroncore", 1)]));
+    assert_eq!(fits(&mut ledger, &core), 6);
+    assert!(ledger.plan(&[set(&core, 6)]).is_some());
+    assert_eq!(
+        ledger.devices().free,
+        4,
+        "two chips on one node, two cores on the other"
+    );
+}
