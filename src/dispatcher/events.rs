@@ -198,6 +198,7 @@ impl Dispatcher {
             return;
         };
         self.sites.remove(name);
+        self.scheduler.forget_site(name);
         for key in &worker.bound {
             self.agenda.touch(Item::Job(key.clone()));
         }
