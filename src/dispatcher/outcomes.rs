@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::Now;
+use crate::api::job::Phase;
 use crate::api::names::FINALIZER;
 use crate::lifecycle::judge::{Owner, Verdict, judge};
 use crate::lifecycle::view::JobKey;
@@ -73,7 +74,10 @@ impl Dispatcher {
         match outcome {
             Outcome::Done(Answer::Job(view)) => {
                 job.side.succeeded();
-                job.waiting = None;
+                // A watch may be faster than an answer: a reason that was found meanwhile is not what this write told.
+                if view.status.phase != Phase::Queued || view.status.waiting == job.waiting {
+                    job.waiting = None;
+                }
                 self.job_seen(*view, now);
                 if follows {
                     self.followed(key, now);
