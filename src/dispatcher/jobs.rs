@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::api::conditions::JobReason;
 use crate::api::job::Phase;
 use crate::api::names::FINALIZER;
 use crate::api::{MirrorIdentity, Now, RawJson};
@@ -72,7 +73,8 @@ impl Dispatcher {
         let situation = Situation {
             job: &job.view,
             template: match (&job.template, &missing_class) {
-                (Err(message), _) | (Ok(_), Some(message)) => Err(message),
+                (Err(message), _) => Err((JobReason::InvalidTemplate, message)),
+                (Ok(_), Some(message)) => Err((JobReason::PriorityClassNotFound, message)),
                 (Ok(_), None) => Ok(()),
             },
             plan: job.plan.as_ref(),

@@ -306,12 +306,12 @@ impl<'a> Intent<'a> {
         status
     }
 
-    /// The template cannot be read: it waits for a change.
-    pub fn invalid(&self, message: &str) -> MultiKueueJobStatus {
+    /// The job cannot be placed as it is written: it waits for a change.
+    pub fn invalid(&self, reason: JobReason, message: &str) -> MultiKueueJobStatus {
         let mut status = self.base();
         status.waiting = None;
         status.phase = Phase::Queued;
-        let reason = JobReason::InvalidTemplate.as_str();
+        let reason = reason.as_str();
         self.set(&mut status, conditions::READY, "False", reason, message);
         self.set(&mut status, conditions::STALLED, "True", reason, message);
         conditions::remove_condition(&mut status.conditions, conditions::RECONCILING);

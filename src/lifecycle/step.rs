@@ -27,8 +27,8 @@ const FRESHNESS: Duration = Duration::from_mins(1);
 pub struct Situation<'a> {
     /// The job as the manager returned it.
     pub job: &'a JobView,
-    /// Ok when its template was understood.
-    pub template: Result<(), &'a str>,
+    /// Ok when its template was understood, and its priority class is known.
+    pub template: Result<(), (JobReason, &'a str)>,
     /// The scheduler's decision, if it has one.
     pub plan: Option<&'a Plan>,
     /// Why it waits, when that should be written now.
@@ -186,8 +186,8 @@ pub(super) fn left(s: &Situation<'_>, since: Timestamp, seconds: i64) -> Option<
 fn queued(s: &Situation<'_>) -> Step {
     let (job, status) = (s.job, &s.job.status);
     let seen = status.observed_generation == job.generation;
-    if let Err(message) = s.template {
-        let invalid = intent(s).invalid(message);
+    if let Err((reason, message)) = s.template {
+        let invalid = intent(s).invalid(reason, message);
         return if news::says_something_new(status, &invalid) {
             Step::status(invalid)
         } else {
