@@ -13,6 +13,7 @@ use super::Dispatcher;
 use super::agenda::Item;
 use super::effect::{Notice, Regarding, Request};
 use super::traffic::Note;
+use super::world::Worker;
 
 /// Most debts that a status lists; the rest fall to the grace of orphans.
 const DEBTS_KEPT: usize = 1_000;
@@ -54,6 +55,42 @@ impl Dispatcher {
         }
     }
 
+    /// What a `WorkerCluster` that leaves owes, the one that now stands for its cluster owes.
+    pub(super) fn bequeath_debts(&mut self) {
+        let leaving = self.workers.values().filter(|w| w.view.deleted.is_some());
+        let legacies: Vec<_> = leaving
+            .filter_map(|w| Some((w.view.name.clone(), w.duplicate_of.clone()?, w.debts.clone())))
+            .collect();
+        for (leaving, heir, debts) in legacies {
+            // It goes once its heir has written them down.
+            self.agenda.touch(Item::Worker(leaving));
+            let Some(worker) = self.workers.get_mut(&heir) else {
+                continue;
+            };
+            for debt in debts {
+                let known = worker.debts.iter().any(|d| d.job_uid == debt.job_uid);
+                if !known && worker.debts.len() < DEBTS_KEPT {
+                    worker.debts.push(debt);
+                }
+            }
+            self.agenda.touch(Item::Worker(heir));
+        }
+    }
+
+    /// How many debts of a `WorkerCluster` that leaves are not written down by its heir yet. Those beyond what a status lists fall to the
+    /// grace of orphans.
+    pub(super) fn not_inherited(&self, worker: &Worker) -> usize {
+        let heir = worker.duplicate_of.as_ref().and_then(|heir| self.workers.get(heir));
+        let written = heir.map_or(&[][..], |heir| &heir.view.status.debts);
+        if written.len() >= DEBTS_KEPT {
+            return 0;
+        }
+        let debts = worker.debts.iter();
+        debts
+            .filter(|debt| written.iter().all(|d| d.job_uid != debt.job_uid))
+            .count()
+    }
+
     /// A debt whose object is not among the known mirrors is looked for by name: it may be gone already.
     pub(super) fn look_for_debts(&mut self, name: &Arc<str>, now: Now) {
         let Some(worker) = self.workers.get(name) else { return };
@@ -86,22 +123,25 @@ impl Dispatcher {
     /// A GET found nothing of that name, or another's object: what was owed there is paid.
     pub(super) fn pay_debt(&mut self, name: &Arc<str>, key: &JobKey, now: Now) {
         let keys = &self.keys;
-        let Some(worker) = self.workers.get_mut(name) else {
+        let Some(worker) = self.workers.get(name) else {
             return;
         };
-        let before = worker.debts.len();
         let there = worker
             .mirrors
             .get(key)
             .and_then(|m| m.view.as_ref())
             .and_then(|v| v.identity.as_ref())
             .map(|id| id.job_uid.clone());
-        worker.debts.retain(|d| {
-            let named = *d.namespace == *key.namespace && *d.name == *key.name;
-            !named || keys.contains_key(&*d.job_uid) || there.as_ref() == Some(&d.job_uid)
-        });
-        if worker.debts.len() != before {
-            self.agenda.wake(now.mono, Item::Worker(name.clone()));
+        let debtors = self.workers.values_mut();
+        for worker in debtors.filter(|w| w.view.name == *name || w.duplicate_of.as_ref() == Some(name)) {
+            let before = worker.debts.len();
+            worker.debts.retain(|d| {
+                let named = *d.namespace == *key.namespace && *d.name == *key.name;
+                !named || keys.contains_key(&*d.job_uid) || there.as_ref() == Some(&d.job_uid)
+            });
+            if worker.debts.len() != before {
+                self.agenda.wake(now.mono, Item::Worker(worker.view.name.clone()));
+            }
         }
     }
 }

@@ -211,7 +211,11 @@ impl Dispatcher {
         let mut order: Vec<_> = self
             .workers
             .values()
-            .filter_map(|w| Some((w.view.created, w.view.name.clone(), Arc::<str>::from(w.pinned_uid()?))))
+            .filter_map(|w| {
+                // One that leaves comes last: another with its cluster inherits what it has.
+                let age = (w.view.deleted.is_some(), w.view.created);
+                Some((age, w.view.name.clone(), Arc::<str>::from(w.pinned_uid()?)))
+            })
             .collect();
         order.sort();
         let before = std::mem::take(&mut self.in_use);
@@ -221,6 +225,7 @@ impl Dispatcher {
                 worker.duplicate_of = (first != name).then_some(first);
             }
         }
+        self.bequeath_debts();
         let names: Vec<_> = self.workers.keys().cloned().collect();
         for name in names {
             self.refresh_site(&name, now);

@@ -124,6 +124,9 @@ impl Dispatcher {
             .filter(|view| ours.made(view))
             .count();
         let owed = worker.debts.len();
+        if heir && self.not_inherited(worker) > 0 && !worker.view.spec.force_detach {
+            return None;
+        }
         if !heir && !worker.view.spec.force_detach && bound + owed + left > 0 {
             return None;
         }
