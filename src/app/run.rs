@@ -19,7 +19,8 @@ use super::error::Error;
 use super::health::{CORE, Health, MANAGER, WATCHES};
 use super::identity::Origin;
 use super::leader::election::Timing;
-use super::leader::{Leader, LeaderConfig, Leadership, sole_claim};
+use super::leader::sole::Sole;
+use super::leader::{Leader, LeaderConfig, Leadership};
 use super::manager;
 use super::metrics::Metrics;
 
@@ -93,7 +94,7 @@ pub async fn run_core<C: Core>(
     let core = core(Config {
         origin: origin.text,
         origin_hash: origin.hash.clone(),
-        manager_uid,
+        manager_uid: manager_uid.clone(),
         operator_namespace: namespace.clone(),
         worker_lease: worker_lease_duration,
         worker_lease_renew,
@@ -103,8 +104,7 @@ pub async fn run_core<C: Core>(
         backfill_reserve_after,
     });
     let (claims_in, claims) = mpsc::unbounded_channel();
-    // A sender stays here: only the end of an election is the end of leadership.
-    let (elected, _open) = if leader_elect {
+    let led = if leader_elect {
         let timing = Timing {
             duration: lease_duration,
             renew: lease_renew,
@@ -117,9 +117,10 @@ pub async fn run_core<C: Core>(
             timing,
         };
         let leader = Leader::new(election_client, config, clock)?;
-        (Some(Elected::start(leader, metrics.clone(), claims_in)), None)
+        Led::Elected(Elected::start(leader, metrics.clone(), claims_in))
     } else {
-        (None, Some(lead_alone(&metrics, claims_in)?))
+        let sole = Sole::new(election_client, clock, manager_uid, lease_renew)?;
+        Led::Alone(lead_alone(sole, metrics.clone(), claims_in))
     };
     let (events_in, events) = mpsc::channel(EVENTS);
     let rim = start_rim(client, clock, namespace, origin.hash, identity, events_in, &metrics);
@@ -133,14 +134,11 @@ pub async fn run_core<C: Core>(
     tracing::info!("stopping");
     let drained = driver.drain(&mut inlets, request_timeout + SLACK).await;
     rim.stop(SLACK).await;
-    let elected = match elected {
-        Some(elected) => elected.stop(drained).await,
-        None => Ok(()),
-    };
+    let led = led.stop(drained).await;
     if let Some(admin) = admin {
         admin.stop().await;
     }
-    elected.and(ended.result())
+    led.and(ended.result())
 }
 
 impl Ended {
@@ -157,12 +155,40 @@ impl Ended {
     }
 }
 
-/// Leadership without an election. The sender comes back, to be kept.
-fn lead_alone(metrics: &Metrics, claims: mpsc::UnboundedSender<Event>) -> Result<mpsc::UnboundedSender<Event>, Error> {
-    metrics.leading(true);
-    // Its receiver is with the caller.
-    let _ = claims.send(Event::Claim(sole_claim()?));
-    Ok(claims)
+/// Leadership without an election, until the manager turns out to be another cluster: then it is over, and the process with it.
+fn lead_alone(sole: Sole, metrics: Metrics, claims: mpsc::UnboundedSender<Event>) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        let publish = |claim| {
+            metrics.leading(true);
+            // Without a receiver the process is ending, and with it this task.
+            let _ = claims.send(Event::Claim(claim));
+        };
+        let uid = sole.run(publish).await;
+        tracing::error!(uid, "another cluster answers as the manager; nothing is written to it");
+        metrics.leading(false);
+        let _ = claims.send(Event::ClaimLost);
+    })
+}
+
+/// Where claims come from.
+enum Led {
+    /// An election.
+    Elected(Elected),
+    /// A declaration.
+    Alone(JoinHandle<()>),
+}
+
+impl Led {
+    async fn stop(self, drained: bool) -> Result<(), Error> {
+        match self {
+            Self::Elected(elected) => elected.stop(drained).await,
+            Self::Alone(task) => {
+                // Nothing of it is stored anywhere.
+                task.abort();
+                Ok(())
+            }
+        }
+    }
 }
 
 fn start_rim(

@@ -68,8 +68,9 @@ pub const RIGHTS: &[Right] = &[
     right("get", "leases", "coordination.k8s.io", Scope::Lease, true),
     right("create", "leases", "coordination.k8s.io", Scope::Lease, true),
     right("update", "leases", "coordination.k8s.io", Scope::Lease, true),
-    right("list", "jobs", "batch", Scope::Cluster, false),
-    right("watch", "jobs", "batch", Scope::Cluster, false),
+    // Without them nothing is known of the objects there, and a worker whose mirrors are not known takes no job.
+    right("list", "jobs", "batch", Scope::Cluster, true),
+    right("watch", "jobs", "batch", Scope::Cluster, true),
     right("list", "nodes", "", Scope::Cluster, false),
     right("watch", "nodes", "", Scope::Cluster, false),
     right("list", "pods", "", Scope::Cluster, false),
@@ -79,8 +80,8 @@ pub const RIGHTS: &[Right] = &[
     CREATE_NAMESPACES,
 ];
 
-/// Only used where `spec.namespaces.create` says so.
-const CREATE_NAMESPACES: Right = right("create", "namespaces", "", Scope::Cluster, false);
+/// Only used, and only asked for, where `spec.namespaces.create` says so: there a job of any namespace may need it.
+const CREATE_NAMESPACES: Right = right("create", "namespaces", "", Scope::Cluster, true);
 const GET_KUBE_SYSTEM: Right = right("get", "namespaces", "", Scope::Cluster, true);
 const CREATE_JOBS: Right = right("create", "jobs", "batch", Scope::Jobs, true);
 

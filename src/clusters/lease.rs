@@ -1,4 +1,4 @@
-//! The worker lease: how one renewal is one to two requests.
+//! The worker lease: how one renewal is one to three requests.
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -33,8 +33,11 @@ pub struct Renewal<'a> {
     pub version: Option<ResourceVersion>,
 }
 
-/// Renews the lease. With a version: one PUT. Without: a GET, whose answer is the answer when the lease exists, so that a foreign holder is seen and not
-/// overwritten; else a create.
+/// Renews the lease. With a version: one PUT. Without: a GET first, so that a foreign holder is seen and not overwritten: its lease is the answer, unwritten. A
+/// lease that is there and ours is replaced by the version just read, and one that is not there is created.
+///
+/// So an answer with our holder is always that of a write. A GET of it alone would say only that we held the lease at some time, while a renewal must prove
+/// that the worker took a write after it was sent: proofs of absence rest on that.
 ///
 /// An API server makes a lease anew for a PUT of one that is gone, whatever version it names (leases allow creation on update): no other holder is lost.
 pub async fn renew(
@@ -49,18 +52,28 @@ pub async fn renew(
         ..PostParams::default()
     };
     let reads = Asked { writes: false, ..asked };
-    if renewal.version.is_some() {
-        let put = path.replace(renewal.name, &params, body(renewal)?)?;
-        return Ok(exchange(client, asked, put, deadline).await);
-    }
-    let get = path.get(renewal.name, &GetParams::default())?;
-    match exchange(client, reads, get, deadline).await {
-        Reply::Refused(refusal) if refusal.kind == RefusalKind::ObjectNotFound => {
-            let create = path.create(&params, body(renewal)?)?;
-            Ok(exchange(client, asked, create, deadline).await)
+    let renewal = if renewal.version.is_some() {
+        renewal
+    } else {
+        let get = path.get(renewal.name, &GetParams::default())?;
+        match exchange(client, reads, get, deadline).await {
+            Reply::Refused(refusal) if refusal.kind == RefusalKind::ObjectNotFound => {
+                let create = path.create(&params, body(renewal)?)?;
+                return Ok(exchange(client, asked, create, deadline).await);
+            }
+            Reply::Done(text) => match view(&text) {
+                Ok(found) if found.holder == renewal.holder => Renewal {
+                    version: Some(found.resource_version),
+                    ..renewal
+                },
+                // Another's, or unreadable: what that means is for the reader of the answer to say.
+                _ => return Ok(Reply::Done(text)),
+            },
+            reply => return Ok(reply),
         }
-        reply => Ok(reply),
-    }
+    };
+    let put = path.replace(renewal.name, &params, body(renewal)?)?;
+    Ok(exchange(client, asked, put, deadline).await)
 }
 
 /// The fence reads `renewTime` by its own wall clock, so it is ours at the time of sending.

@@ -54,7 +54,7 @@ pub struct Link {
     pub events: mpsc::Sender<Event>,
     /// Of metrics.
     pub observe: Observe,
-    /// The last connection; 0 before the first. What the link says is of it: the core drops what is of an older one.
+    /// The last connection; before the first, a number of the link's own. What the link says is of it: the core drops what is of an older one.
     pub epoch: u64,
 }
 

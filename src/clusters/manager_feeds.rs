@@ -24,6 +24,9 @@ pub type Workers = Option<BTreeMap<Arc<str>, LinkSpec>>;
 /// What the link of a worker goes by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkSpec {
+    /// Uid of the `WorkerCluster`. Deleted and made again within moments it may look like a change, but it is another object: the core has forgotten the
+    /// connection of the former one, so the link begins anew.
+    pub uid: Arc<str>,
     /// Where its kubeconfig is.
     pub secret: SecretRef,
     /// Namespaces that are used, and whether missing ones are created: rights are asked for accordingly.
@@ -159,6 +162,7 @@ impl Feed for WorkerClusters {
         match output {
             Output::Row(view) => {
                 let spec = LinkSpec {
+                    uid: view.uid.clone(),
                     secret: view.spec.kubeconfig.secret_ref.clone(),
                     namespaces: view.spec.namespaces.clone(),
                 };

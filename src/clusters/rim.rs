@@ -1,7 +1,7 @@
 //! The rim as one value: events come out, effects go in.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -221,9 +221,12 @@ impl Supervisor {
         let Some(wanted) = wanted else { return };
         let gone: Vec<_> = self
             .links
-            .keys()
-            .filter(|name| !wanted.contains_key(*name))
-            .cloned()
+            .iter()
+            .filter(|(name, linked)| {
+                let uid = &linked.spec.borrow().uid;
+                wanted.get(*name).is_none_or(|spec| spec.uid != *uid)
+            })
+            .map(|(name, _)| name.clone())
             .collect();
         for name in gone {
             if let Some(linked) = self.links.remove(&name) {
@@ -278,7 +281,8 @@ impl Supervisor {
             origin_hash: self.config.origin_hash.as_str().into(),
             events: self.events.clone(),
             observe: self.observe.clone(),
-            epoch: 0,
+            // Above all that a former link of this name may still have said: its events may be on their way.
+            epoch: self.epochs.fetch_add(1, Ordering::Relaxed) + 1,
         };
         let task = tokio::spawn(async move {
             if secrets.wait_for(Option::is_some).await.is_ok() {

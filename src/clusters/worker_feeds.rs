@@ -227,8 +227,10 @@ impl Feed for Mirrors {
             Output::Row(view) => WorkerEvent::Mirror(Box::new(view)),
             Output::Gone(key, uid) => WorkerEvent::MirrorDeleted { key, uid },
             Output::Keys(keys) => WorkerEvent::MirrorsListed(keys),
-            // The rights are named by the access review, and the sweep looks at each mirror by name.
-            Output::Failed(_) | Output::All(_) => return None,
+            Output::Failed(trouble) => WorkerEvent::MirrorsLost {
+                message: format!("jobs cannot be watched: {}", trouble.message),
+            },
+            Output::All(_) => return None,
         }))
     }
 }

@@ -80,6 +80,9 @@ pub struct Claim {
     pub id: Arc<str>,
     /// `leaseTransitions` of the leader lease.
     pub transitions: i32,
+    /// Monotonic time at which the request was *sent* whose answer acquired or renewed it. Whatever the manager answered before may be of a time when
+    /// another led; proofs that rest on its answers ask for a renewal sent later.
+    pub renewed: Duration,
     /// Monotonic time at which it ends unless renewed.
     pub expires: Duration,
 }
@@ -123,6 +126,11 @@ pub enum WorkerEvent {
     },
     /// A list of the mirrors is complete; these are all that it held.
     MirrorsListed(BTreeSet<JobKey>),
+    /// The watch of the mirrors is not running. What they do is unknown until they are listed again.
+    MirrorsLost {
+        /// Why, in a sentence.
+        message: String,
+    },
 }
 
 /// The state of the connection to a worker.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::api::Now;
+use crate::api::conditions::WorkerReason;
 use crate::lifecycle::view::{JobKey, JobView, WorkerView};
 
 use super::Dispatcher;
@@ -63,8 +64,8 @@ impl Dispatcher {
 
     fn claimed(&mut self, claim: Claim, now: Now) {
         let renewed = self.claim.as_ref().is_some_and(|held| held.id == claim.id);
+        self.claim_renewed = claim.renewed;
         self.claim = Some(claim);
-        self.claim_renewed = now.mono;
         if renewed {
             return;
         }
@@ -265,6 +266,7 @@ impl Dispatcher {
             WorkerEvent::Mirror(view) => self.mirror_seen(name, *view, now.mono, now),
             WorkerEvent::MirrorDeleted { key, uid } => self.mirror_vanished(name, &key, Some(&uid), now),
             WorkerEvent::MirrorsListed(keys) => self.mirrors_listed(name, &keys, now),
+            WorkerEvent::MirrorsLost { message } => self.mirrors_lost(name, &message, now),
             counted => self.capacity_event(name, counted, now),
         }
     }
@@ -306,6 +308,18 @@ impl Dispatcher {
         worker.link = Link::Down { reason, message };
         self.refresh_site(name, now);
         self.drop_plans_on(name);
+        self.touch_bound(name);
+    }
+
+    /// Nothing of what is shown of its jobs is of now: the same as no answer, although its requests are answered.
+    fn mirrors_lost(&mut self, name: &Arc<str>, message: &str, now: Now) {
+        let Some(worker) = self.workers.get_mut(name) else {
+            return;
+        };
+        worker.mirrors_listed = false;
+        worker.lost_since.get_or_insert(now.wall);
+        self.notice_link(name, true, WorkerReason::WatchFailed.as_str(), message);
+        self.refresh_site(name, now);
         self.touch_bound(name);
     }
 

@@ -58,6 +58,11 @@ impl Dispatcher {
             return;
         };
         worker.mirrors_listed = true;
+        // Its watch may have been lost while the connection held.
+        let linked = worker.linked_uid();
+        if linked.is_some_and(|linked| worker.pinned_uid().is_none_or(|pinned| *pinned == **linked)) {
+            worker.lost_since = None;
+        }
         let own = |m: &super::world::Mirror| m.view.as_ref().is_some_and(|v| v.identity.is_some());
         let vanished: Vec<_> = worker
             .mirrors

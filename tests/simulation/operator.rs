@@ -103,6 +103,7 @@ impl World {
             claim: Claim {
                 id: format!("claim{generation}").into(),
                 transitions: generation as i32,
+                renewed: Duration::ZERO,
                 expires: Duration::ZERO,
             },
             channels: Vec::new(),
@@ -153,7 +154,9 @@ impl World {
             self.after(length / 10, Occurrence::RenewClaim { generation });
             return;
         }
-        operator.claim.expires = operator.mono(self.now) + Duration::from_millis(length);
+        // The renewal's way there and back takes no time here: it is sent when it is told.
+        operator.claim.renewed = operator.mono(self.now);
+        operator.claim.expires = operator.claim.renewed + Duration::from_millis(length);
         let claim = operator.claim.clone();
         self.tell(Event::Claim(claim));
         self.after(length / 3, Occurrence::RenewClaim { generation });

@@ -3,7 +3,6 @@
 //! Of the crates for it, none says that leadership is over while the API server is unreachable; here the end of a claim is an instant that
 //! is known beforehand, and it is published when it comes, whatever the network does.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -18,6 +17,7 @@ use super::error::{Error, chain};
 use super::identity::random_id;
 
 pub mod election;
+pub mod sole;
 
 use election::{Answer, Election, LeaseRecord, LeaseWrite, Request, Step, Timing};
 
@@ -226,16 +226,6 @@ impl Leader {
             }),
         }
     }
-}
-
-/// A claim for a process that is alone by declaration (`--leader-elect=false`): it never ends.
-pub fn sole_claim() -> Result<Claim, Error> {
-    // 136 years: added to any time of this process it still fits.
-    Ok(Claim {
-        id: Arc::from(random_id()?),
-        transitions: 0,
-        expires: Duration::from_secs(u32::MAX.into()),
-    })
 }
 
 fn record(lease: Lease) -> LeaseRecord {

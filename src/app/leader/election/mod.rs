@@ -265,6 +265,7 @@ impl Election {
                 let claim = id.map(|id| Claim {
                     id,
                     transitions: record.transitions,
+                    renewed: sent,
                     expires: sent.saturating_add(self.timing.claim()),
                 });
                 if stored {
