@@ -1,10 +1,15 @@
 //! Leader election against a real API server.
 
+use std::sync::Mutex;
 use std::time::Duration;
 
 use bed::{NotYet, eventually, steadily};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
 use multikueue::app::leader::Leadership;
+use multikueue::app::leader::sole::Sole;
 use multikueue::clusters::Clock;
+use multikueue::dispatcher::event::Claim;
 
 use crate::BED;
 use crate::candidate::{Candidate, TIMING, lease};
@@ -186,4 +191,34 @@ async fn a_candidate_waits_for_a_namespace_that_is_not_there_yet() {
     bed::create_namespace(&client, "not-there-yet", false).await.unwrap();
     tokio::time::timeout(PATIENCE, leads).await.unwrap().unwrap();
     task.abort();
+}
+
+#[tokio::test]
+async fn who_leads_without_an_election_renews_its_claim_for_as_long_as_the_manager_is_the_same_cluster() {
+    let plane = BED.get().await.unwrap().control_plane("main").unwrap();
+    let client = plane.client().await.unwrap();
+    let clock = Clock::start();
+    let system = Api::<Namespace>::all(client.clone()).get("kube-system").await.unwrap();
+    let renew = Duration::from_millis(200);
+    let sole = Sole::new(client.clone(), clock, system.metadata.uid.clone().unwrap(), renew).unwrap();
+    let claims = Mutex::new(Vec::new());
+    let publish = |claim: Claim| claims.lock().unwrap().push((clock.mono(), claim));
+    tokio::select! {
+        uid = sole.run(publish) => panic!("the manager was another cluster: {uid}"),
+        enough = eventually(PATIENCE, "renewals", async || match claims.lock().unwrap().len() {
+            0..4 => Err(NotYet::from("not yet")),
+            _ => Ok(()),
+        }) => enough.unwrap(),
+    }
+    let claims = claims.into_inner().unwrap();
+    assert!(claims.is_sorted_by(|(_, a), (_, b)| a.renewed < b.renewed && a.id == b.id && a.expires == b.expires));
+    assert!(
+        claims.iter().all(|(at, claim)| claim.renewed <= *at),
+        "counted from before the request"
+    );
+
+    let stranger = Sole::new(client, clock, "another".into(), renew).unwrap();
+    let mut published = 0;
+    assert_eq!(Some(stranger.run(|_| published += 1).await), system.metadata.uid);
+    assert_eq!(published, 1, "what was claimed at the start is not renewed");
 }

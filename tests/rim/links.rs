@@ -9,7 +9,7 @@ use bed::{apply_yaml, create_namespace, gpu_node, job, pod};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
-use multikueue::api::names;
+use multikueue::api::{WorkerCluster, names};
 use multikueue::dispatcher::event::Access;
 use multikueue::dispatcher::{Event, LinkEvent, WorkerEvent};
 use serde_json::json;
@@ -256,6 +256,23 @@ async fn a_worker_with_its_role_is_up_and_its_rows_follow_what_happens_there() {
         (view.key.to_string().as_str(), view.state.asleep, view.identity),
         ("rows/mirror", true, None)
     );
+}
+
+/// As `kubectl replace --force` does: the former object's end and the new one's beginning may be one change for the link.
+#[tokio::test]
+async fn a_worker_cluster_that_is_made_again_connects_again() {
+    let mut world = World::start("again").await;
+    let kubeconfig = service_account(&world).await;
+    world.add("again", &kubeconfig.to_string()).await;
+    let uid = world.up("again").await;
+    for _ in 0..3 {
+        let before = world.epochs["again"];
+        let workers = Api::<WorkerCluster>::all(world.client.clone());
+        workers.delete("again", &DeleteParams::default()).await.unwrap();
+        world.worker_cluster("again", "again", "kubeconfig").await;
+        assert_eq!(world.up("again").await, uid);
+        assert!(world.epochs["again"] > before);
+    }
 }
 
 #[tokio::test]

@@ -198,6 +198,10 @@ async fn a_lease_is_looked_at_before_it_is_written_and_then_written_on_its_versi
     assert_eq!(created.holder, "ours");
     let renewed = a_lease(world.ask(worker, renew("ours", Some(created.resource_version))).await);
     assert!(renewed.resource_version > created.resource_version);
+    // Whose it is already, and who does not know its version: that is a write too, or the answer would be no renewal.
+    let again = a_lease(world.ask(worker, renew("ours", None)).await);
+    assert!(again.holder == "ours" && again.resource_version > renewed.resource_version);
+    let renewed = again;
     // Who knows no version looks, and overwrites nobody.
     let seen = a_lease(world.ask(worker, renew("theirs", None)).await);
     assert_eq!(seen, renewed);

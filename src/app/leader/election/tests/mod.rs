@@ -83,8 +83,8 @@ fn an_absent_lease_is_created_and_the_claim_counts_from_before_the_request() {
     answer(&mut election, 1, 3, Answer::Written(written(&write, "1")));
     let claim = election.claim(Duration::from_secs(3)).unwrap();
     assert_eq!(
-        (&*claim.id, claim.transitions, claim.expires),
-        ("a", 0, Duration::from_secs(1 + 9))
+        (&*claim.id, claim.transitions, claim.renewed, claim.expires),
+        ("a", 0, Duration::from_secs(1), Duration::from_secs(1 + 9))
     );
 }
 
@@ -106,9 +106,12 @@ fn a_renewal_replaces_the_version_keeps_the_id_and_extends_the_claim() {
     );
     assert_eq!((write.acquired, write.transitions), (record.acquired.unwrap(), 0));
     assert!(write.renewed > record.renewed.unwrap());
-    answer(&mut election, 2, 2, Answer::Written(written(&write, "2")));
+    answer(&mut election, 2, 4, Answer::Written(written(&write, "2")));
     let claim = election.claim(Duration::from_secs(10)).unwrap();
-    assert_eq!((&*claim.id, claim.expires), ("a", Duration::from_secs(11)));
+    assert_eq!(
+        (&*claim.id, claim.renewed, claim.expires),
+        ("a", Duration::from_secs(2), Duration::from_secs(11))
+    );
 }
 
 #[test]
