@@ -42,7 +42,7 @@ impl fmt::Display for ResourceVersion {
 }
 
 /// What a mirror says of where it belongs: our labels and annotations on it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MirrorIdentity {
     /// Hash of the origin (label).
     pub origin: String,

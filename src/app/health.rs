@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(health.stuck(), None);
         health.beat();
         assert_eq!(health.stuck(), None);
-        assert_eq!(too_long(Duration::from_secs(60)), None);
+        assert_eq!(too_long(Duration::from_mins(1)), None);
         assert_eq!(too_long(Duration::from_secs(61)), Some(Duration::from_secs(61)));
     }
 }

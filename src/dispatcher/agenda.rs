@@ -45,19 +45,21 @@ impl Agenda {
         }
     }
 
-    /// `target` has room for `free` requests: as many parked items are looked at.
-    pub fn unpark(&mut self, target: &Target, free: usize) {
+    /// `target` has room for `free` requests: as many parked items are looked at. False when none was parked.
+    pub fn unpark(&mut self, target: &Target, free: usize) -> bool {
         let Some((order, set)) = self.parked.get_mut(target) else {
-            return;
+            return false;
         };
         let count = free.min(order.len());
         let items: Vec<Item> = order.drain(..count).collect();
         for item in &items {
             set.remove(item);
         }
+        let any = !items.is_empty();
         for item in items {
             self.touch(item);
         }
+        any
     }
 
     /// `item` must be looked at by `at` at the latest. The earlier of two times counts.

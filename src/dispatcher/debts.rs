@@ -91,6 +91,18 @@ impl Dispatcher {
             .count()
     }
 
+    /// The list of debts could not be written: what was to stand there holds no finalizer.
+    pub(super) fn excuse_debts(&mut self, name: &Arc<str>) {
+        let Some(worker) = self.workers.get(name) else { return };
+        for debt in &worker.debts {
+            let key = JobKey::new(&debt.namespace, &debt.name);
+            if let Some(job) = self.jobs.get_mut(&key).filter(|job| *job.view.uid == *debt.job_uid) {
+                job.owed = true;
+                self.agenda.touch(Item::Job(key));
+            }
+        }
+    }
+
     /// A debt whose object is not among the known mirrors is looked for by name: it may be gone already.
     pub(super) fn look_for_debts(&mut self, name: &Arc<str>, now: Now) {
         let Some(worker) = self.workers.get(name) else { return };

@@ -55,6 +55,13 @@ impl Dispatcher {
                 let keys: Vec<_> = self.jobs.keys().cloned().collect();
                 for key in keys {
                     self.enqueue(&key, now);
+                    if self
+                        .jobs
+                        .get(&key)
+                        .is_some_and(|job| job.view.spec.priority_class_name.is_some())
+                    {
+                        self.agenda.touch(Item::Job(key));
+                    }
                 }
             }
             Event::Worker { name, epoch, event } => self.worker_event(&name, epoch, event, now),
@@ -94,7 +101,12 @@ impl Dispatcher {
                 if view.resource_version < job.view.resource_version {
                     return;
                 }
+                let respecified = view.spec != job.view.spec;
                 let old = job.replace_view(view);
+                if respecified {
+                    // What was decided was decided for another spec.
+                    self.drop_plan(&key);
+                }
                 if self.claim.is_some()
                     && let Some(new) = self.jobs.get(&key).map(|job| job.view.clone())
                 {
@@ -155,6 +167,7 @@ impl Dispatcher {
 
     fn jobs_listed(&mut self, keys: &BTreeSet<JobKey>, now: Now) {
         self.jobs_listed = true;
+        self.unreadable.retain(|key, _| keys.contains(key));
         for (key, job) in &mut self.jobs {
             if !keys.contains(key) {
                 // A list may be older than what we know: absence is never read off it.
@@ -180,8 +193,10 @@ impl Dispatcher {
                     return;
                 }
                 let leaves = worker.view.deleted.is_none() && view.deleted.is_some();
+                worker.take_debts(&view.status.debts, self.claim.is_some());
                 worker.view = view;
                 if leaves {
+                    self.drop_plans_on(&name);
                     self.touch_bound(&name);
                 }
             }
@@ -255,6 +270,10 @@ impl Dispatcher {
             return;
         }
         worker.epoch = epoch;
+        if !worker.is_heard() && !matches!(event, WorkerEvent::Link(_)) {
+            // Another cluster answers there: what it holds is nobody's business.
+            return;
+        }
         match event {
             WorkerEvent::Link(LinkEvent::Up { cluster_uid, version }) => self.link_up(name, cluster_uid, version, now),
             WorkerEvent::Link(LinkEvent::Down { reason, message }) => self.link_down(name, reason, message, now),

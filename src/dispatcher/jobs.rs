@@ -7,6 +7,7 @@ use crate::api::conditions::JobReason;
 use crate::api::job::Phase;
 use crate::api::names::FINALIZER;
 use crate::api::{MirrorIdentity, Now, RawJson};
+use crate::lifecycle::news;
 use crate::lifecycle::nonce::Wrote;
 use crate::lifecycle::step::{ManagerStep, Situation, Step, WorkerSide, WorkerStep, step};
 use crate::lifecycle::view::JobKey;
@@ -17,6 +18,8 @@ use super::agenda::Item;
 use super::effect::{Request, Target};
 use super::traffic::Note;
 
+/// A job that waits for the finalizer of its `WorkerCluster` looks again after this time.
+const HOLD_CHECK: Duration = Duration::from_secs(1);
 /// A change of the raw status alone is written at most this often.
 const FOLLOW_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -115,7 +118,7 @@ impl Dispatcher {
             && next.manager.is_none()
             && mirror
                 .and_then(|m| m.view.as_ref())
-                .is_some_and(|v| v.raw_status != job.view.status.mirror_status)
+                .is_some_and(|v| news::raw_differs(job.view.status.mirror_status.as_ref(), v.raw_status.as_ref()))
             && job.view.status.phase == Phase::Running
         {
             let wake = job.follow_at.saturating_sub(now.mono);
@@ -133,6 +136,7 @@ impl Dispatcher {
         if let Some(plan) = &job.plan
             && !self.worker_is_held(&plan.cluster.as_str().into(), now)
         {
+            self.agenda.wake(now.mono + HOLD_CHECK, item);
             return;
         }
         let Some(job) = self.jobs.get(key) else { return };
@@ -311,7 +315,7 @@ impl Dispatcher {
             cluster_uid: self.workers.get(name)?.pinned_uid()?.to_owned(),
             job: key.to_string(),
             job_uid: job.view.uid.to_string(),
-            run: job.view.spec.run,
+            run: job.view.status.assignment.as_ref().map_or(job.view.spec.run, |a| a.run),
             number,
         };
         let input = MirrorInput {
@@ -336,7 +340,8 @@ impl Dispatcher {
         let Ok(kind) = job.template.as_ref().map(|t| t.kind) else {
             return;
         };
-        let shunned: Vec<_> = job.shunned.iter().map(|(uid, s)| (uid.clone(), s.probe_at)).collect();
+        let refusing = job.shunned.iter().filter(|(_, s)| !s.forgiven);
+        let shunned: Vec<_> = refusing.map(|(uid, s)| (uid.clone(), s.probe_at)).collect();
         for (uid, probe_at) in shunned {
             if probe_at > now.mono {
                 self.agenda.wake(probe_at, item.clone());

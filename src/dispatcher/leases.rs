@@ -8,11 +8,11 @@ use crate::api::names::{WORKER_LEASE_NAMESPACE, WORKER_LEASE_PREFIX};
 use crate::lifecycle::absence::Absence;
 use crate::lifecycle::view::LeaseView;
 
-use super::Dispatcher;
 use super::agenda::Item;
 use super::effect::{Request, Target};
 use super::event::{Answer, Outcome, RefusalKind};
 use super::traffic::{Flight, Note};
+use super::{Dispatcher, LEAST_TIME};
 
 impl Dispatcher {
     pub(super) fn step_worker_lease(&mut self, name: &Arc<str>, now: Now) {
@@ -136,7 +136,10 @@ impl Dispatcher {
         let lease = &mut worker.lease;
         lease.version = Some(view.resource_version);
         if view.holder == mine.to_string() {
-            let first = lease.held_since.is_none();
+            // Whoever was looked at since the lease ran out, or was about to, is asleep.
+            let first = lease
+                .expires(self.config.worker_lease)
+                .is_none_or(|end| end <= now.mono + LEAST_TIME);
             lease.held_since.get_or_insert(sent);
             lease.renewed = Some(sent);
             lease.wanted = false;

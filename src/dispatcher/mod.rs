@@ -127,16 +127,20 @@ impl Dispatcher {
         if self.idle {
             return Vec::new();
         }
-        for (target, free) in self.traffic.with_room() {
-            self.agenda.unpark(&target, free);
-        }
         self.agenda.tick(now.mono);
         self.run_cycle(now);
-        while let Some(item) = self.agenda.next() {
-            match &item {
-                Item::Job(key) => self.step_job(key, now),
-                Item::Stray(worker, key) => self.step_stray(worker, key, now),
-                Item::Worker(name) => self.step_worker(name, now),
+        loop {
+            while let Some(item) = self.agenda.next() {
+                match &item {
+                    Item::Job(key) => self.step_job(key, now),
+                    Item::Stray(worker, key) => self.step_stray(worker, key, now),
+                    Item::Worker(name) => self.step_worker(name, now),
+                }
+            }
+            // What was parked may need the executor no more: then there is room for the next.
+            let room = self.traffic.with_room();
+            if !room.iter().any(|(target, free)| self.agenda.unpark(target, *free)) {
+                break;
             }
         }
         self.publish(now);

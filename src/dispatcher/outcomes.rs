@@ -203,7 +203,11 @@ impl Dispatcher {
             return;
         };
         let uid = assignment.cluster_uid.clone();
-        if job.shunned.get(&*uid).is_some_and(|s| s.probe_at > now.mono) {
+        if job
+            .shunned
+            .get(&*uid)
+            .is_some_and(|s| !s.forgiven && s.probe_at > now.mono)
+        {
             return;
         }
         let worker = self.workers.get(name);
@@ -259,11 +263,11 @@ impl Dispatcher {
             Invalid | Forbidden | NamespaceNotFound | OtherNotFound | Server if creating => {
                 mirror.side.succeeded();
                 let (reason, message) = refused_because(refusal, key);
-                let number = self
-                    .jobs
-                    .get(key)
-                    .and_then(|j| j.view.status.assignment.as_ref())
-                    .map_or(0, |a| a.number);
+                let present = self.jobs.get(key).and_then(|j| j.view.status.assignment.as_ref());
+                let number = match flight.note {
+                    Note::Attempt(number) => number,
+                    _ => present.map_or(0, |a| a.number),
+                };
                 mirror.refused = Some((number, message.clone()));
                 self.shun(key, &pinned, reason, message, now);
             }
@@ -312,6 +316,7 @@ impl Dispatcher {
                 message,
                 probe_at: now.mono + delay,
                 failures,
+                forgiven: false,
             },
         );
         self.agenda.wake(now.mono + delay, Item::Job(key.clone()));
@@ -320,8 +325,8 @@ impl Dispatcher {
 
     /// A dry run said that the worker would take the job.
     fn forgive(&mut self, name: &Arc<str>, key: &JobKey, uid: &str, now: Now) {
-        if let Some(job) = self.jobs.get_mut(key) {
-            job.shunned.remove(uid);
+        if let Some(shunned) = self.jobs.get_mut(key).and_then(|job| job.shunned.get_mut(uid)) {
+            shunned.forgiven = true;
         }
         // What had the name there is not watched: it was read once, and it is gone.
         if let Some(mirror) = self.workers.get_mut(name).and_then(|w| w.mirrors.get_mut(key))

@@ -80,7 +80,7 @@ impl Dispatcher {
 
     /// Workers that are not tried for this job now: those that refused it, and those where it did not start lately.
     fn excluded(&self, job: &Job, now: Now) -> (BTreeMap<Arc<str>, Exclusion>, Option<Duration>) {
-        let refused = job.shunned.iter();
+        let refused = job.shunned.iter().filter(|(_, s)| !s.forgiven);
         let mut excluded: BTreeMap<_, _> = refused
             .map(|(uid, s)| {
                 (

@@ -127,9 +127,11 @@ impl Dispatcher {
         let Some(key) = self.keys.get(job_uid).cloned() else {
             return;
         };
-        let Some(mirror) = self.workers.get_mut(name).and_then(|w| w.mirrors.get_mut(&key)) else {
+        // Its mirror may be listed after its pods.
+        let Some(worker) = self.workers.get_mut(name) else {
             return;
         };
+        let mirror = worker.mirrors.entry(key.clone()).or_default();
         if mirror.ran.insert(pod_uid) && mirror.pods_started() {
             self.touch_mirror(name, &key);
         }

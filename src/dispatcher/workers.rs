@@ -11,7 +11,7 @@ use crate::lifecycle::view::JobKey;
 use super::Dispatcher;
 use super::agenda::Item;
 use super::effect::{Notice, Regarding, Request, Target};
-use super::event::{Answer, Outcome, RefusalKind};
+use super::event::{Answer, Outcome, Refusal, RefusalKind};
 use super::outcomes::settle;
 use super::traffic::{Flight, Note};
 
@@ -163,7 +163,15 @@ impl Dispatcher {
                 self.touch_planned(name);
             }
             Outcome::Refused(refusal) if refusal.kind == RefusalKind::ObjectNotFound => worker.side.outdated(now.mono),
-            other => settle(&mut worker.side, flight, &other, now),
+            other => {
+                settle(&mut worker.side, flight, &other, now);
+                let retried = |r: &Refusal| matches!(r.kind, RefusalKind::Conflict | RefusalKind::Busy);
+                if matches!(&other, Outcome::Refused(refusal) if !retried(refusal))
+                    && flight.kind == "write_worker_status"
+                {
+                    self.excuse_debts(name);
+                }
+            }
         }
         self.agenda.touch(flight.item.clone());
     }

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 
-use crate::api::RawJson;
 use crate::api::job::{Phase, Placement, Waiting};
 use crate::api::worker_cluster::Debt;
+use crate::api::{MirrorIdentity, RawJson};
 use crate::lifecycle::absence::Absence;
 use crate::lifecycle::view::Plan;
 use crate::lifecycle::view::{JobKey, JobView, MirrorView, ResourceVersion, WorkerView};
 use crate::resources::PodSet;
-use crate::workload::TemplateKind;
+use crate::workload::{MirrorInput, TemplateKind};
 
 use super::event::Access;
 use super::traffic::Side;
@@ -33,6 +33,8 @@ pub(super) struct Shunned {
     /// When a dry run may ask again, monotonic.
     pub probe_at: Duration,
     pub failures: u32,
+    /// A dry run said that it would take the job: it may be tried, and if it refuses again the wait goes on where it was.
+    pub forgiven: bool,
 }
 
 /// A job of the manager.
@@ -84,6 +86,9 @@ impl Job {
             // What a worker refused was another object.
             self.shunned.clear();
         }
+        if let Some(taken) = view.status.assignment.as_ref().filter(|a| a.mirror_uid.is_some()) {
+            self.shunned.remove(&*taken.cluster_uid);
+        }
         if view.spec.placement != *self.placement {
             self.placement = Arc::new(view.spec.placement.clone());
         }
@@ -102,6 +107,15 @@ impl Template {
     fn read(raw: &RawJson) -> Result<Self, String> {
         let kind = TemplateKind::of(raw).map_err(|e| e.to_string())?;
         let pod_sets = kind.workload().pod_sets(raw).map_err(|e| e.to_string())?;
+        // A mirror made for nothing: a template that makes none must say so here and not when a worker is waiting for it.
+        let trial = MirrorInput {
+            template: raw,
+            key: &JobKey::new("namespace", "name"),
+            identity: &MirrorIdentity::default(),
+            origin_name: "",
+            nonce: "",
+        };
+        kind.workload().mirror(&trial).map_err(|e| e.to_string())?;
         Ok(Self {
             kind,
             pod_sets: pod_sets.into(),
@@ -262,6 +276,29 @@ impl Worker {
             report_at: Duration::ZERO,
             debts,
             bound: BTreeSet::new(),
+        }
+    }
+
+    /// The debts of a newer view of its object. A leader writes them, and takes on only those that another leader has written meanwhile; whoever does not
+    /// lead follows.
+    pub fn take_debts(&mut self, written: &[Debt], leads: bool) {
+        if !leads {
+            self.debts = written.to_vec();
+            return;
+        }
+        for debt in written {
+            let known = |d: &Debt| d.job_uid == debt.job_uid;
+            if !self.view.status.debts.iter().any(known) && !self.debts.iter().any(known) {
+                self.debts.push(debt.clone());
+            }
+        }
+    }
+
+    /// Events of its connection are about the cluster that its jobs are bound to.
+    pub fn is_heard(&self) -> bool {
+        match (self.linked_uid(), self.pinned_uid()) {
+            (Some(linked), Some(pinned)) => **linked == *pinned,
+            _ => true,
         }
     }
 

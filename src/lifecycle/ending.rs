@@ -7,6 +7,7 @@ use crate::api::names::FINALIZER;
 
 use super::absence::Evidence;
 use super::judge::{Owner, Verdict, judge};
+use super::nonce::Wrote;
 use super::removal::{Removal, removal};
 use super::step::{ManagerStep, Situation, Step, WorkerStep, intent, left, out_of_contact};
 use super::view::{JobView, MirrorView};
@@ -16,8 +17,9 @@ use super::view::{JobView, MirrorView};
 pub(super) fn revoking(s: &Situation<'_>, a: &Assignment) -> Step {
     let mirror = own_mirror(s, a);
     if let Some((mirror, terminal)) = mirror.and_then(|m| Some((m, m.state.terminal.as_ref()?)))
-        && terminal.succeeded
         && a.mirror_uid.is_some()
+        // A failure first seen after our own stop is none of its own; one of a mirror that we only ever released is.
+        && (terminal.succeeded || Wrote::of(&mirror.nonce) == Some(Wrote::Release))
     {
         return Step::status(intent(s).result(mirror, terminal));
     }
@@ -130,7 +132,8 @@ fn ended_at(job: &JobView) -> Timestamp {
 
 /// A new run starts only when the old one has ended: finished, and no pod of it left.
 pub(super) fn next_run(s: &Situation<'_>) -> Step {
-    if s.job.status.assignment.is_none() {
+    // The result of the old run stands; where its cluster is not among the workers any more, nothing else can be asked.
+    if s.job.status.assignment.is_none() || !s.worker.in_use {
         return Step::status(intent(s).new_run());
     }
     take_back(s, || Step::status(intent(s).new_run()))
@@ -147,6 +150,12 @@ pub(super) fn deleting(s: &Situation<'_>, deleted: Timestamp) -> Step {
     let Some(a) = &status.assignment else { return release() };
     let finished = own_mirror(s, a).is_some_and(|m| m.state.terminal.is_some());
     if status.phase.is_terminal() || finished {
+        return release();
+    }
+    let awake = s.worker.mirror.is_some_and(|m| !m.state.asleep);
+    let dark = !s.worker.in_use || s.worker.lost_since.is_some();
+    if a.mirror_uid.is_none() && dark && !awake {
+        // Only a recorded mirror is ever released: what may come up there is a sleeper, which the sweep removes.
         return release();
     }
     let timeout = s.job.spec.policy.deletion_timeout_seconds;

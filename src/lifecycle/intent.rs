@@ -10,7 +10,7 @@ use crate::api::job::{Assignment, Attempt, AttemptOutcome, Phase, RevokeReason, 
 use crate::api::{MultiKueueJobStatus, Now};
 use crate::workload::Terminal;
 
-use super::news::queued_at;
+use super::news::{queued_at, waiting_words};
 use super::nonce::Wrote;
 use super::view::{JobView, MirrorView, Plan};
 
@@ -161,7 +161,10 @@ impl<'a> Intent<'a> {
         status.assignment = None;
         status.mirror_status = None;
         status.start_time = None;
-        status.queued_at = Some(self.time());
+        if !matches!(reason, RevokeReason::Refused | RevokeReason::WorkerLost) {
+            // What was no fault of the job's costs it neither its place in the queue nor its time there.
+            status.queued_at = Some(self.time());
+        }
         let limit = self.job.spec.policy.max_attempts;
         if reason == RevokeReason::StartTimeout {
             status.failed_attempts += 1;
@@ -284,23 +287,7 @@ impl<'a> Intent<'a> {
     pub fn waiting(&self, waiting: &Waiting) -> MultiKueueJobStatus {
         let mut status = self.base();
         status.run = self.job.spec.run;
-        let counted: Vec<String> = waiting
-            .reasons
-            .iter()
-            .map(|(reason, count)| format!("{reason} on {count}"))
-            .collect();
-        let mut message = format!(
-            "waits for a worker: {}",
-            if counted.is_empty() {
-                "no worker is known".into()
-            } else {
-                counted.join(", ")
-            }
-        );
-        if let Some(nearest) = waiting.nearest.first() {
-            message = format!("{message}; nearest {}: {}", nearest.cluster, nearest.message);
-        }
-        let reason = waiting.nearest.first().map_or("NoWorkers", |nearest| &*nearest.reason);
+        let (reason, message) = waiting_words(waiting);
         self.enter(&mut status, Phase::Queued, reason, &message);
         status.waiting = Some(waiting.clone());
         status
@@ -362,6 +349,19 @@ impl<'a> Intent<'a> {
             .as_ref()
             .map_or_else(String::new, |a| a.cluster.clone());
         let message = format!("{cluster} has not answered since {since}");
+        self.enter(&mut status, Phase::Unknown, JobReason::WorkerLost.as_str(), &message);
+        status
+    }
+
+    /// No `WorkerCluster` stands for the cluster that the job is bound to.
+    pub fn unbound(&self) -> MultiKueueJobStatus {
+        let mut status = self.base();
+        let message = status.assignment.as_ref().map_or_else(String::new, |a| {
+            format!(
+                "no WorkerCluster stands for {} (cluster {}) any more",
+                a.cluster, a.cluster_uid
+            )
+        });
         self.enter(&mut status, Phase::Unknown, JobReason::WorkerLost.as_str(), &message);
         status
     }

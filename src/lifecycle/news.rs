@@ -2,7 +2,8 @@
 
 use k8s_openapi::jiff::Timestamp;
 
-use crate::api::MultiKueueJobStatus;
+use crate::api::job::Waiting;
+use crate::api::{MultiKueueJobStatus, RawJson};
 use crate::workload::WorkloadState;
 
 use super::view::JobView;
@@ -29,6 +30,39 @@ fn words(status: &MultiKueueJobStatus) -> Vec<(&str, &str, &str)> {
         .collect();
     words.sort_unstable();
     words
+}
+
+/// The word and the sentence for why a job waits.
+pub fn waiting_words(waiting: &Waiting) -> (&str, String) {
+    let counted: Vec<String> = waiting
+        .reasons
+        .iter()
+        .map(|(reason, count)| format!("{reason} on {count}"))
+        .collect();
+    let counted = if counted.is_empty() {
+        "no worker is known".into()
+    } else {
+        counted.join(", ")
+    };
+    match waiting.nearest.first() {
+        Some(nearest) => {
+            let message = format!(
+                "waits for a worker: {counted}; nearest {}: {}",
+                nearest.cluster, nearest.message
+            );
+            (&nearest.reason, message)
+        }
+        None => ("NoWorkers", format!("waits for a worker: {counted}")),
+    }
+}
+
+/// True when the mirror's status says something else than the one that stands there.
+pub fn raw_differs(old: Option<&RawJson>, new: Option<&RawJson>) -> bool {
+    match (old, new) {
+        (Some(old), Some(new)) => !old.says_the_same(new),
+        (None, None) => false,
+        _ => true,
+    }
 }
 
 /// True when every pod of the gang has been Running or finished once, as the status alone can show.

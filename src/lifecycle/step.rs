@@ -163,7 +163,7 @@ pub fn step(s: &Situation<'_>) -> Step {
     match &status.assignment {
         None => queued(s),
         Some(a) if a.revoking.is_some() => revoking(s, a),
-        Some(a) if a.mirror_uid.is_none() => unrecorded(s),
+        Some(a) if a.mirror_uid.is_none() => unrecorded(s, a),
         Some(a) => recorded(s, a),
     }
 }
@@ -238,8 +238,15 @@ fn queued(s: &Situation<'_>) -> Step {
 
 // === assigned, not recorded ===
 
-fn unrecorded(s: &Situation<'_>) -> Step {
+fn unrecorded(s: &Situation<'_>, a: &Assignment) -> Step {
     let worker = &s.worker;
+    let verdict = worker.mirror.map(|m| (m, judge(s.ours, Owner::Exists(s.job), m)));
+    if let Some((mirror, Verdict::Record)) = verdict
+        && !mirror.state.asleep
+    {
+        // Awake before our release: what may run is never given up by one write. It is stopped and removed, and the worker is not used for this job.
+        return Step::status(intent(s).revoke(RevokeReason::Refused));
+    }
     let requeue = |reason, message: &str| Step::status(intent(s).requeue(reason, message));
     if s.job.spec.suspend {
         return requeue(RevokeReason::Suspended, "spec.suspend is true");
@@ -259,19 +266,30 @@ fn unrecorded(s: &Situation<'_>) -> Step {
     if let Some(why) = worker.refused {
         return requeue(RevokeReason::Refused, why);
     }
-    if !worker.writable {
+    let timeout = s.job.spec.policy.start_timeout_seconds;
+    let Some(wake) = left(s, a.since.0, timeout) else {
+        let message = format!("its object could not be made on {} within {timeout} s", a.cluster);
+        return requeue(RevokeReason::StartTimeout, &message);
+    };
+    Step {
+        wake: Some(wake),
+        ..unrecorded_in_contact(s, verdict)
+    }
+}
+
+fn unrecorded_in_contact(s: &Situation<'_>, verdict: Option<(&MirrorView, Verdict)>) -> Step {
+    let requeue = |reason, message: &str| Step::status(intent(s).requeue(reason, message));
+    if !s.worker.writable {
         return Step::none();
     }
-    if worker.verify {
+    if s.worker.verify {
         return Step::worker(WorkerStep::Look);
     }
-    let Some(mirror) = worker.mirror else {
+    let Some((mirror, verdict)) = verdict else {
         return Step::worker(WorkerStep::Create);
     };
-    match judge(s.ours, Owner::Exists(s.job), mirror) {
-        Verdict::Record if mirror.state.asleep => Step::status(intent(s).record(mirror)),
-        // Awake before our release: it is stopped and removed, and the worker is not used for this job.
-        Verdict::Record => Step::status(intent(s).revoke(RevokeReason::Refused)),
+    match verdict {
+        Verdict::Record => Step::status(intent(s).record(mirror)),
         Verdict::Adopt => {
             let cluster = s.job.status.assignment.as_ref().map_or("", |a| &*a.cluster);
             intent(s).adopt(cluster, mirror).map_or_else(Step::none, Step::status)
@@ -326,7 +344,7 @@ fn recorded(s: &Situation<'_>, a: &Assignment) -> Step {
         let follow = intent(s).follow(mirror, started);
         let old = &s.job.status;
         if news::says_something_new(old, &follow)
-            || (s.follow_due && old.mirror_status != follow.mirror_status && started)
+            || (s.follow_due && started && news::raw_differs(old.mirror_status.as_ref(), follow.mirror_status.as_ref()))
         {
             result.manager = Some(ManagerStep::Status(Box::new(follow)));
         }
@@ -339,6 +357,14 @@ pub(super) fn out_of_contact(s: &Situation<'_>) -> Option<Step> {
     let worker = &s.worker;
     if worker.in_use && worker.readable {
         return None;
+    }
+    if !worker.in_use {
+        let told = s.job.status.phase == Phase::Unknown || s.job.status.phase.is_terminal();
+        return Some(if told {
+            Step::none()
+        } else {
+            Step::status(intent(s).unbound())
+        });
     }
     let Some(since) = worker.lost_since else {
         return Some(Step::none());
