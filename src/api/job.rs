@@ -204,7 +204,7 @@ pub struct Policy {
     /// answers again.
     #[serde(default)]
     pub on_worker_lost: OnWorkerLost,
-    /// A job that has not started within this time of its release is taken off that worker and tried elsewhere. Started means that
+    /// A job that has not started within this time of its assignment is taken off that worker and tried elsewhere. Started means that
     /// every pod of it has been Running or finished once.
     #[serde(default = "start_timeout")]
     #[schemars(range(min = 1, max = YEAR))]

@@ -71,7 +71,8 @@ pub struct MultiKueueJobStatus {
     /// When the pods of this run first started, as the worker says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Time>,
-    /// When this run ended, as the worker says.
+    /// When this run ended: as the worker says, or, where its end is the operator's finding (out of attempts or of time in the queue, its
+    /// object gone), when that was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completion_time: Option<Time>,
     /// Why the job waits.

@@ -3,7 +3,8 @@
 /// Prefix of all our labels and annotations.
 pub const PREFIX: &str = "multikueue.rs/";
 
-/// Finalizer on a job while a worker may hold something of it, and on a `WorkerCluster` while it has jobs or debts.
+/// Finalizer on a job while a worker may hold something of it, and on a `WorkerCluster` from its first job until it is deleted and nothing
+/// of ours is bound to it, owed or left there.
 pub const FINALIZER: &str = "multikueue.rs/dispatched";
 /// Field manager and user agent of our writes.
 pub const MANAGER: &str = "multikueue";
@@ -34,7 +35,6 @@ pub const WORKER_LEASE_PREFIX: &str = "multikueue-";
 /// Namespace of that lease on the worker.
 pub const WORKER_LEASE_NAMESPACE: &str = "multikueue-system";
 
-/// Label that hands a job to Kueue on the worker; stripped from mirrors, since two queue managers would fight over `suspend`.
-pub const KUEUE_QUEUE: &str = "kueue.x-k8s.io/queue-name";
-/// Prefix of every label and annotation that Kueue reads; none travels to a mirror, on it or on its pods.
+/// Prefix of every label and annotation that Kueue reads; none travels to a mirror, on it or on its pods, since two queue managers would
+/// fight over `suspend`.
 pub const KUEUE_PREFIX: &str = "kueue.x-k8s.io/";

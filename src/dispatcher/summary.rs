@@ -9,7 +9,7 @@ use crate::api::worker_cluster::Devices;
 
 /// What the core says about itself: plain numbers, no object of anybody.
 ///
-/// Asked for about once a second, so it must be cheap: counts that the core keeps anyway, not a walk over every job.
+/// Asked for about once a second, so it must be cheap: one pass over the phases of the jobs, and else counts that the core keeps anyway.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Number of jobs by phase. A phase without jobs may be left out.
