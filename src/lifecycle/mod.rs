@@ -27,3 +27,6 @@ pub use judge::{Verdict, judge};
 pub use nonce::Nonces;
 pub use removal::{Removal, removal};
 pub use step::{ManagerStep, Situation, Step, WorkerSide, WorkerStep, step};
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,6 @@ mod field;
 pub mod job;
 mod pod_template;
 pub mod state;
-pub mod status;
 
 use std::fmt;
 
@@ -14,7 +13,6 @@ use serde_json::Value;
 pub use error::TemplateError;
 pub use job::Job;
 pub use state::{Terminal, WorkloadState};
-pub use status::{Observation, observe};
 
 use self::field::Field;
 use crate::api::{JobKey, MirrorIdentity, RawJson, ResourceVersion};
@@ -92,13 +90,12 @@ pub struct MirrorInput<'a> {
 }
 
 /// What is known of one template kind. All of it is pure: documents in, documents out.
+///
+/// A kind is only for here when an object of it that is created suspended makes no pods. Otherwise a mirror would run from its creation on, and a crash
+/// between creating and recording it could leave two copies.
 pub trait Workload: Sync {
     /// Where an API server serves it.
     fn api_resource(&self) -> ApiResource;
-
-    /// True when an object of this kind that is created suspended makes no pods. Without that a mirror would run from its creation on, and a crash
-    /// between creating and recording it could leave two copies.
-    fn can_sleep(&self) -> bool;
 
     /// What the template asks of nodes: each pod set with the number of its members that run at once.
     fn pod_sets(&self, template: &RawJson) -> Result<Vec<PodSet>, TemplateError>;

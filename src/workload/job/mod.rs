@@ -31,10 +31,6 @@ impl Workload for Job {
         }
     }
 
-    fn can_sleep(&self) -> bool {
-        true
-    }
-
     fn pod_sets(&self, template: &RawJson) -> Result<Vec<PodSet>, TemplateError> {
         let document = template.to_value();
         let spec = Field::root("spec.template", &document).get("spec")?;

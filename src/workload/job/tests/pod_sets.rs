@@ -88,5 +88,4 @@ fn a_kind_is_told_by_group_version_and_kind() {
         format!("{}/{}/{}", served.group, served.version, served.kind),
         TemplateKind::Job.as_str()
     );
-    assert!(TemplateKind::Job.workload().can_sleep());
 }
