@@ -24,16 +24,13 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// Why a job stands where it stands. (A Job that failed on its worker brings the reason of its own condition along.)
+    /// Why a job stands where it stands. (A Job that ended on its worker brings the reason of its own condition along, and one that waits has the
+    /// reason of the worker that comes nearest: [`crate::capacity::Reason`] for its room.)
     JobReason {
         /// Queued, and not tried on any worker yet.
         Queued,
-        /// No worker has room for all of it now.
-        NoRoom,
-        /// No worker may take it: selectors, taints, namespaces, or none is there.
-        NoMatchingWorker,
-        /// Whether a worker has room is not known of at least one that could.
-        CapacityUnknown,
+        /// Queued, and there is no worker at all.
+        NoWorkers,
         /// The template cannot run anywhere as it is written.
         InvalidTemplate,
         /// The `PriorityClass` that it names does not exist.
@@ -44,16 +41,18 @@ reasons! {
         Suspending,
         /// A worker is chosen; its object is not released there yet.
         Assigned,
-        /// Released; not every pod has started.
-        Starting,
+        /// Found on a worker above the counter of this manager, which was restored from a time before.
+        Adopted,
+        /// Its object on the worker was put to sleep by another after its release.
+        SuspendedOnWorker,
         /// Every pod has started.
         Running,
         /// It is being taken off its worker to be queued again.
         Revoking,
-        /// The object on the worker is Complete.
-        Succeeded,
+        /// The object on the worker is Complete and gave no reason.
+        Complete,
         /// The object on the worker failed and gave no reason.
-        JobFailed,
+        Failed,
         /// The object on the worker was removed by another.
         MirrorDeleted,
         /// It waited longer than `maxQueueSeconds`.
@@ -110,14 +109,12 @@ reasons! {
         DuplicateCluster,
         /// Another manager uses the same origin on this worker.
         OriginClash,
-        /// The worker has seen a later state of this manager than there is now: the manager was restored from a backup.
-        ManagerRestored,
+        /// The lease on the worker, which proves that it takes our writes, cannot be held.
+        LeaseNotHeld,
         /// Every needed right is there.
         Authorized,
         /// Some needed rights are missing; the message names them.
         PermissionsMissing,
-        /// The rights could not be asked for.
-        ReviewFailed,
         /// Nodes and pods are being read for the first time on this connection.
         Syncing,
         /// Nodes and pods are known and followed.

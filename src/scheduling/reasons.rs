@@ -79,9 +79,9 @@ enum Distance {
 }
 
 impl Scheduler {
-    /// Why a job waits, worker by worker, as it is now; none when it is not queued. Costs a look at every node of every worker: for one job that
-    /// somebody asks about, not for all.
-    pub fn waiting(&mut self, key: &JobKey, sites: &mut Sites) -> Option<Waiting> {
+    /// Why a job waits, worker by worker, as it is now; none when it is not queued. Costs a look at every node of every worker.
+    #[cfg(test)]
+    pub(super) fn waiting(&mut self, key: &JobKey, sites: &mut Sites) -> Option<Waiting> {
         let entry = self.jobs.get(key)?;
         let class = self.classes.get(&entry.class)?;
         let verdicts = sites

@@ -163,7 +163,8 @@ impl Scheduler {
     }
 
     /// The job and the worker that is held for it.
-    pub fn reservation(&self) -> Option<(&JobKey, &Arc<str>)> {
+    #[cfg(test)]
+    fn reservation(&self) -> Option<(&JobKey, &Arc<str>)> {
         self.reservation.as_ref().map(|r| (&r.rank.key, &r.site))
     }
 }

@@ -186,7 +186,8 @@ impl Ledger {
     }
 
     /// Where the members of a promise that have no pod yet are placed, by node.
-    pub fn placed(&self, id: &str) -> BTreeMap<Arc<str>, i64> {
+    #[cfg(test)]
+    pub(super) fn placed(&self, id: &str) -> BTreeMap<Arc<str>, i64> {
         let mut placed: BTreeMap<Arc<str>, i64> = BTreeMap::new();
         let sets = self.promises.find(id).and_then(|seq| self.promises.list.get(&seq));
         for (ix, n) in sets.iter().flat_map(|p| &p.sets).flat_map(|h| &h.placed) {
