@@ -62,9 +62,10 @@ impl Sole {
                 Err(_) => Some(format!("no answer within {:?}", self.renew)),
             };
             if trouble != last {
-                match &trouble {
-                    Some(trouble) => tracing::warn!(trouble, "the claim of leadership cannot be renewed"),
-                    None => tracing::info!("the claim of leadership is renewed again"),
+                if let Some(trouble) = &trouble {
+                    tracing::warn!(trouble, "the claim of leadership cannot be renewed");
+                } else {
+                    tracing::info!("the claim of leadership is renewed again");
                 }
                 last = trouble;
             }
