@@ -42,6 +42,8 @@ pub struct PodRow {
     pub charged: Amounts,
     /// Label `multikueue.rs/job-uid`: the job whose member it is.
     pub job_uid: Option<Arc<str>>,
+    /// Uid of its controller, for a member of a job: one mirror's pods are no other's, and a watch may show them late.
+    pub owner: Option<Arc<str>>,
     /// Phase `Running`.
     pub running: bool,
     /// Has a `deletionTimestamp`. It is charged all the same until it is finished or gone.

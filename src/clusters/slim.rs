@@ -43,6 +43,18 @@ pub struct Meta {
     pub annotations: BTreeMap<String, String>,
     /// Finalizers.
     pub finalizers: Vec<String>,
+    /// Owners.
+    pub owner_references: Vec<OwnerLite>,
+}
+
+/// An owner of an object.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct OwnerLite {
+    /// Its uid.
+    pub uid: String,
+    /// It is the one that manages the object.
+    pub controller: bool,
 }
 
 /// An object of a watch: its key and version, and what could be read of it.

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use crate::api::conditions::JobReason;
 use crate::api::job::Phase;
-use crate::api::names::FINALIZER;
 use crate::api::{MirrorIdentity, Now, RawJson};
 use crate::lifecycle::news;
 use crate::lifecycle::nonce::Wrote;
@@ -17,9 +16,8 @@ use super::Dispatcher;
 use super::agenda::Item;
 use super::effect::{Request, Target};
 use super::traffic::Note;
+use super::world::Worker;
 
-/// A job that waits for the finalizer of its `WorkerCluster` looks again after this time.
-const HOLD_CHECK: Duration = Duration::from_secs(1);
 /// A change of the raw status alone is written at most this often.
 const FOLLOW_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -133,11 +131,13 @@ impl Dispatcher {
     fn send_manager_step(&mut self, key: &JobKey, step: ManagerStep, now: Now) {
         let item = Item::Job(key.clone());
         let Some(job) = self.jobs.get(key) else { return };
-        if let Some(plan) = &job.plan
-            && !self.worker_is_held(&plan.cluster.as_str().into(), now)
-        {
-            self.agenda.wake(now.mono + HOLD_CHECK, item);
-            return;
+        if let Some(plan) = &job.plan {
+            let name: Arc<str> = plan.cluster.as_str().into();
+            if !self.workers.get(&name).is_some_and(Worker::is_held) {
+                // The next view of the worker brings the job back.
+                self.agenda.touch(Item::Worker(name));
+                return;
+            }
         }
         let Some(job) = self.jobs.get(key) else { return };
         let (uid, resource_version) = (job.view.uid.clone(), job.view.resource_version);
@@ -161,18 +161,6 @@ impl Dispatcher {
         if let Some(job) = self.jobs.get_mut(&key) {
             job.side.inflight = sent;
         }
-    }
-
-    /// A `WorkerCluster` carries our finalizer before the first job is assigned to it.
-    fn worker_is_held(&mut self, name: &Arc<str>, now: Now) -> bool {
-        let Some(worker) = self.workers.get(name) else {
-            return false;
-        };
-        if worker.view.finalizers.iter().any(|f| f == FINALIZER) {
-            return true;
-        }
-        self.hold_worker(name, now);
-        false
     }
 
     fn send_worker_step(&mut self, key: &JobKey, step: WorkerStep, now: Now) {

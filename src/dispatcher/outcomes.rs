@@ -217,6 +217,7 @@ impl Dispatcher {
         let message = match judge(Self::ours(&self.config, worker), Owner::Exists(&job.view), view) {
             Verdict::Stranger => format!("{key} is taken by an object that is not ours (uid {})", view.uid),
             Verdict::Dying => format!("{key} is held by an object that is being deleted (uid {})", view.uid),
+            Verdict::Orphan => format!("{key} is held by an object of an earlier job (uid {})", view.uid),
             _ => return,
         };
         self.shun(key, &uid, "NameTaken", message, now);
@@ -250,7 +251,7 @@ impl Dispatcher {
         match refusal.kind {
             ObjectNotFound if flight.note == Note::Read => {
                 mirror.side.succeeded();
-                mirror.view = None;
+                mirror.vanish(flight.sent);
                 mirror.absence.not_found(flight.sent);
                 self.pay_debt(name, key, now);
             }

@@ -33,6 +33,12 @@ impl Dispatcher {
         {
             return;
         }
+        if mirror.outlived(&view, read_at) {
+            // The answer is older than the news that the object is gone: which of them holds is asked.
+            mirror.side.verify = true;
+            self.touch_mirror(name, &key);
+            return;
+        }
         mirror.see(view, read_at);
         self.sync_promise(&key, now);
         self.touch_mirror(name, &key);
@@ -48,7 +54,7 @@ impl Dispatcher {
         {
             return;
         }
-        mirror.view = None;
+        mirror.vanish(now.mono);
         self.sync_promise(key, now);
         self.touch_mirror(name, key);
     }
@@ -73,7 +79,9 @@ impl Dispatcher {
         for key in vanished {
             self.mirror_vanished(name, &key, None, now);
         }
+        self.refresh_site(name, now);
         self.touch_bound(name);
+        self.touch_shunning(name);
     }
 
     /// Looks at what a mirror means: a job's current one through the job, any other by the table.
@@ -115,15 +123,15 @@ impl Dispatcher {
             _ => return,
         }
         for pod in ran.into_iter().filter(|p| p.running) {
-            if let Some(job_uid) = pod.job_uid {
-                self.member_ran(name, &job_uid, pod.uid);
+            if let (Some(job_uid), Some(owner)) = (pod.job_uid, pod.owner) {
+                self.member_ran(name, &job_uid, &owner, pod.uid);
             }
         }
         self.agenda.wake(now.mono + REPORT, Item::Worker(name.clone()));
         self.want_cycle(now.mono + DEBOUNCE);
     }
 
-    fn member_ran(&mut self, name: &Arc<str>, job_uid: &Arc<str>, pod_uid: Arc<str>) {
+    fn member_ran(&mut self, name: &Arc<str>, job_uid: &Arc<str>, owner: &Arc<str>, pod_uid: Arc<str>) {
         let Some(key) = self.keys.get(job_uid).cloned() else {
             return;
         };
@@ -132,7 +140,7 @@ impl Dispatcher {
             return;
         };
         let mirror = worker.mirrors.entry(key.clone()).or_default();
-        if mirror.ran.insert(pod_uid) && mirror.pods_started() {
+        if mirror.ran.insert((owner.clone(), pod_uid)) && mirror.pods_started() {
             self.touch_mirror(name, &key);
         }
     }

@@ -8,7 +8,7 @@ use crate::lifecycle::intent::Intent;
 use crate::lifecycle::judge::{Owner, Verdict, judge};
 use crate::lifecycle::removal::{Removal, removal};
 use crate::lifecycle::step::WorkerStep;
-use crate::lifecycle::view::JobKey;
+use crate::lifecycle::view::{JobKey, MirrorView};
 
 use crate::workload::TemplateKind;
 
@@ -68,16 +68,18 @@ impl Dispatcher {
         let worker = self.workers.get(name)?;
         let mirror = worker.mirrors.get(key)?;
         let view = mirror.view.as_ref()?;
+        let debt = |view: &MirrorView| {
+            let identity = view.identity.as_ref();
+            identity.is_some_and(|id| worker.debts.iter().any(|d| d.job_uid == id.job_uid))
+        };
         let owner = match (self.jobs.get(key), mirror.owner) {
-            (Some(job), _) => Owner::Exists(&job.view),
-            // The answer was this manager's: our claim on it was renewed since.
-            (None, OwnerProof::NotFound(asked)) if self.claim_renewed > asked => {
-                let debt = view
-                    .identity
-                    .as_ref()
-                    .is_some_and(|id| worker.debts.iter().any(|d| d.job_uid == id.job_uid));
-                Owner::Absent { debt }
+            (Some(job), _) if view.identity.as_ref().is_none_or(|id| id.job_uid == *job.view.uid) => {
+                Owner::Exists(&job.view)
             }
+            // Another uid has the job's name: a uid never comes back, so the mirror's job is gone.
+            (Some(_), _) => Owner::Absent { debt: debt(view) },
+            // The answer was this manager's: our claim on it was renewed since.
+            (None, OwnerProof::NotFound(asked)) if self.claim_renewed > asked => Owner::Absent { debt: debt(view) },
             (None, _) => Owner::Unseen,
         };
         let verdict = judge(Self::ours(&self.config, Some(worker)), owner, view);

@@ -14,6 +14,7 @@ use super::effect::{Notice, Regarding, Request, Target};
 use super::event::{Answer, Outcome, Refusal, RefusalKind};
 use super::outcomes::settle;
 use super::traffic::{Flight, Note};
+use super::world::Job;
 
 /// Numbers alone are written to a status at most this often.
 const REPORT_INTERVAL: Duration = Duration::from_secs(5);
@@ -55,6 +56,13 @@ impl Dispatcher {
                 resource_version,
                 finalizers,
             }
+        } else if let Some(finalizers) = self.finalizers_to_hold(name) {
+            Request::SetWorkerFinalizers {
+                name: name.clone(),
+                uid,
+                resource_version,
+                finalizers,
+            }
         } else if let Some(status) = self.worker_status(name, now) {
             Request::WriteWorkerStatus {
                 name: name.clone(),
@@ -72,34 +80,19 @@ impl Dispatcher {
         }
     }
 
-    /// Puts our finalizer on a `WorkerCluster` before the first job is assigned to it; it stays until the object is deleted.
+    /// Our finalizer is put on a `WorkerCluster` before the first job is assigned to it; it stays until the object is deleted.
     ///
     /// Taking it off whenever nothing is bound would cost two writes for each job on a quiet worker.
-    pub(super) fn hold_worker(&mut self, name: &Arc<str>, now: Now) {
-        let item = Item::Worker(name.clone());
-        let Some(worker) = self.workers.get(name) else { return };
-        if !worker.side.ready(now.mono) || worker.side.verify {
-            self.agenda.touch(item);
-            return;
+    fn finalizers_to_hold(&self, name: &Arc<str>) -> Option<Vec<String>> {
+        let worker = self.workers.get(name)?;
+        if worker.is_held() || worker.view.deleted.is_some() {
+            return None;
         }
-        let finalizers = worker
-            .view
-            .finalizers
-            .iter()
-            .cloned()
-            .chain([FINALIZER.to_owned()])
-            .collect();
-        let (uid, resource_version) = (worker.view.uid.clone(), worker.view.resource_version);
-        let request = Request::SetWorkerFinalizers {
-            name: name.clone(),
-            uid,
-            resource_version,
-            finalizers,
-        };
-        let sent = self.send(&Target::Manager, &item, Note::None, request, None, now);
-        if let Some(worker) = self.workers.get_mut(name) {
-            worker.side.inflight = sent;
-        }
+        let planned = |job: &Job| job.plan.as_ref().is_some_and(|plan| *plan.cluster == **name);
+        self.jobs.values().any(planned).then(|| {
+            let finalizers = worker.view.finalizers.iter().cloned();
+            finalizers.chain([FINALIZER.to_owned()]).collect()
+        })
     }
 
     fn finalizers_to_release(&mut self, name: &Arc<str>) -> Option<Vec<String>> {

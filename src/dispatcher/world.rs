@@ -7,6 +7,7 @@ use std::time::Duration;
 use k8s_openapi::jiff::Timestamp;
 
 use crate::api::job::{Phase, Placement, Waiting};
+use crate::api::names::FINALIZER;
 use crate::api::worker_cluster::Debt;
 use crate::api::{MirrorIdentity, RawJson};
 use crate::lifecycle::absence::Absence;
@@ -131,14 +132,16 @@ pub(super) struct Mirror {
     pub uid: Option<Arc<str>>,
     /// When the request was sent, or the event was taken, that the view is from.
     pub read_at: Duration,
+    /// When a watch said that it is gone, or the GET was sent that found nothing.
+    pub vanished: Duration,
     pub side: Side,
     pub absence: Absence,
     /// The worker refused the mirror of the attempt of this number.
     pub refused: Option<(i64, String)>,
     /// The namespace is missing, and may be created.
     pub needs_namespace: bool,
-    /// Members of the job that were Running once, by uid.
-    pub ran: BTreeSet<Arc<str>>,
+    /// Members that were Running once, by the uids of their mirror and their own: pods of an earlier attempt may be shown late, and start nothing.
+    pub ran: BTreeSet<(Arc<str>, Arc<str>)>,
     /// The GET of the job that this mirror names.
     pub owner: OwnerProof,
     /// Since when it is an orphan.
@@ -149,7 +152,7 @@ impl Mirror {
     /// Takes a view; of another object than before, what was known of that one is forgotten.
     pub fn see(&mut self, view: MirrorView, read_at: Duration) {
         if self.uid.as_ref().is_some_and(|known| *known != view.uid) {
-            self.ran.clear();
+            self.ran.retain(|(mirror, _)| *mirror == view.uid);
             self.owner = OwnerProof::Unasked;
             self.orphan_since = None;
         }
@@ -159,10 +162,22 @@ impl Mirror {
         self.absence = Absence::Unproven;
     }
 
+    /// It is not there as of `at`, as far as somebody says.
+    pub fn vanish(&mut self, at: Duration) {
+        self.view = None;
+        self.vanished = self.vanished.max(at);
+    }
+
+    /// True for an answer that was asked for before the object was said to be gone.
+    pub fn outlived(&self, view: &MirrorView, read_at: Duration) -> bool {
+        self.view.is_none() && self.uid.as_ref() == Some(&view.uid) && read_at <= self.vanished
+    }
+
     /// The pods themselves showed that every member has been Running once.
     pub fn pods_started(&self) -> bool {
         let gang = self.view.as_ref().map_or(0, |v| v.state.gang);
-        gang > 0 && i64::try_from(self.ran.len()).is_ok_and(|ran| ran >= gang)
+        let own = self.ran.iter().filter(|(mirror, _)| self.uid.as_ref() == Some(mirror));
+        gang > 0 && i64::try_from(own.count()).is_ok_and(|ran| ran >= gang)
     }
 
     /// Nothing is there and nothing is under way.
@@ -332,6 +347,11 @@ impl Worker {
     /// Connected to the cluster that was pinned, and the only one in use with it.
     pub fn is_itself(&self) -> bool {
         self.duplicate_of.is_none() && self.linked_uid().is_some_and(|uid| Some(&**uid) == self.pinned_uid())
+    }
+
+    /// It carries our finalizer.
+    pub fn is_held(&self) -> bool {
+        self.view.finalizers.iter().any(|f| f == FINALIZER)
     }
 
     /// Its mirrors can be believed.

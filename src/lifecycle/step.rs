@@ -303,7 +303,11 @@ fn unrecorded_in_contact(s: &Situation<'_>, verdict: Option<(&MirrorView, Verdic
             RevokeReason::Refused,
             "the name is held there by an object that is being deleted",
         ),
-        Verdict::Follow | Verdict::AskForJob | Verdict::Orphan => Step::none(),
+        Verdict::Orphan => requeue(
+            RevokeReason::Refused,
+            "the name is held there by an object of an earlier job that still runs",
+        ),
+        Verdict::Follow | Verdict::AskForJob => Step::none(),
     }
 }
 

@@ -104,6 +104,12 @@ impl PodFields {
                 .labels
                 .get(names::JOB_UID)
                 .map(|uid| texts.shared.intern(uid)),
+            owner: self
+                .metadata
+                .owner_references
+                .iter()
+                .find(|owner| owner.controller && self.metadata.labels.contains_key(names::JOB_UID))
+                .map(|owner| texts.shared.intern(&owner.uid)),
             running: self.status.phase.as_deref() == Some("Running"),
             deleting: self.metadata.deletion_timestamp.is_some(),
         }
