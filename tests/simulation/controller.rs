@@ -138,6 +138,10 @@ impl World {
             .filter(|object| object.uid == saw.uid)
         else {
             // The object is gone, and pods may have been made for it all the same.
+            // Where another hand deleted it, nobody could wait for that.
+            if let Some(facts) = self.truth.mirrors.get_mut(&saw.uid) {
+                facts.woken |= facts.deleted_by_hand;
+            }
             let owner = Arc::clone(&saw.uid);
             self.after(
                 SECOND,

@@ -1,4 +1,4 @@
-//! What a watch cache keeps: every change in order. A watch is a cursor in it, a list is a fold of its beginning.
+//! What a watch cache keeps: every change in order. A watch is a cursor in it, a list is its end.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -50,19 +50,8 @@ impl<K: Ord + Clone, V> Log<K, V> {
         )
     }
 
-    /// The objects after the first `upto` changes.
-    pub fn at(&self, upto: usize) -> BTreeMap<K, Rc<V>> {
-        if upto == self.entries.len() {
-            return self.current.clone();
-        }
-        let mut objects = BTreeMap::new();
-        for (key, value, set) in &self.entries[..upto] {
-            if *set {
-                objects.insert(key.clone(), Rc::clone(value));
-            } else {
-                objects.remove(key);
-            }
-        }
-        objects
+    /// The objects as they are now.
+    pub fn current(&self) -> &BTreeMap<K, Rc<V>> {
+        &self.current
     }
 }

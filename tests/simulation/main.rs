@@ -24,6 +24,8 @@
 mod checks;
 mod commits;
 mod controller;
+mod deeds;
+mod hands;
 mod log;
 mod manager;
 mod mischief;
@@ -37,10 +39,15 @@ mod refusal;
 mod rng;
 mod scenarios;
 mod seeds;
+mod serving;
 mod trace;
 mod views;
+mod watches;
 mod worker;
 mod world;
+
+use std::panic::catch_unwind;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use trace::Trace;
 
@@ -49,6 +56,37 @@ fn kept_seeds_hold() {
     for (seed, showed) in seeds::KEPT {
         random::live_through(*seed, Trace::on(format!("SEED={seed}, which showed: {showed}")));
     }
+}
+
+/// `SIM_SEEDS` worlds (2,000), from `SIM_FIRST` (0) on.
+#[test]
+fn random_worlds_hold() {
+    let number = |name: &str, default: u64| {
+        std::env::var(name)
+            .ok()
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(default)
+    };
+    let first = number("SIM_FIRST", 0);
+    let next = AtomicU64::new(first);
+    let last = first + number("SIM_SEEDS", 2000);
+    let live = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= last {
+                return;
+            }
+            if catch_unwind(|| random::live_through(seed, Trace::off())).is_err() {
+                eprintln!("SEED={seed} failed; once more with its trace");
+                random::live_through(seed, Trace::on(format!("SEED={seed}")));
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(live);
+        }
+    });
 }
 
 /// Lives through the world of `SEED` with its trace; without one there is nothing to replay.

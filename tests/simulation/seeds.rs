@@ -11,4 +11,18 @@ pub const KEPT: &[(u64, &str)] = &[
         "an answer for a job that was gone ended the wait of its successor of the same name",
     ),
     (82, "the same, with a read: two requests at once for one job"),
+    (
+        53,
+        "a dry run without an answer was never asked again, nor on a worker that came back",
+    ),
+    (
+        114,
+        "a job waited for the name that a running object of an earlier job holds",
+    ),
+    (188, "a pod of the first run, shown late, started the second"),
+    (190, "a worker's finalizer that was not written once was never written"),
+    (
+        316,
+        "a worker whose lease was held before its objects were listed took no jobs",
+    ),
 ];

@@ -1,4 +1,4 @@
-//! What happened, in words: the last of them are printed when a test fails.
+//! What happened, in words: kept only on request, since words cost more than the world they are about. A failing seed is run again with them.
 
 use std::collections::VecDeque;
 
@@ -9,12 +9,20 @@ use multikueue::lifecycle::view::{JobView, MirrorView};
 use crate::world::Ms;
 
 pub struct Trace {
-    lines: VecDeque<String>,
+    lines: Option<VecDeque<String>>,
     title: String,
     length: usize,
 }
 
 impl Trace {
+    pub fn off() -> Self {
+        Self {
+            lines: None,
+            title: String::new(),
+            length: 0,
+        }
+    }
+
     /// Keeps the last lines and prints them when the test fails.
     pub fn on(title: impl Into<String>) -> Self {
         let length = std::env::var("TRACE")
@@ -22,26 +30,29 @@ impl Trace {
             .and_then(|text| text.parse().ok())
             .unwrap_or(80);
         Self {
-            lines: VecDeque::new(),
+            lines: Some(VecDeque::new()),
             title: title.into(),
             length,
         }
     }
 
     pub fn note(&mut self, now: Ms, words: impl FnOnce() -> String) {
-        if self.lines.len() == self.length {
-            self.lines.pop_front();
+        if let Some(lines) = &mut self.lines {
+            if lines.len() == self.length {
+                lines.pop_front();
+            }
+            lines.push_back(format!("{:>10}.{:03} {}", now / 1000, now % 1000, words()));
         }
-        self.lines
-            .push_back(format!("{:>10}.{:03} {}", now / 1000, now % 1000, words()));
     }
 }
 
 impl Drop for Trace {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            eprintln!("--- {}: the last {} steps ---", self.title, self.lines.len());
-            for line in &self.lines {
+        if std::thread::panicking()
+            && let Some(lines) = &self.lines
+        {
+            eprintln!("--- {}: the last {} steps ---", self.title, lines.len());
+            for line in lines {
                 eprintln!("{line}");
             }
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use multikueue::dispatcher::{Event, WorkerEvent};
 
 use crate::log::Change;
-use crate::operator::Source;
+use crate::watches::Source;
 use crate::world::World;
 
 impl World {
@@ -20,18 +20,18 @@ impl World {
         }
     }
 
-    /// A list as of the first `upto` changes.
-    pub fn list(&self, source: Source, upto: usize, epoch: u64) -> VecDeque<Event> {
+    /// A list as of now.
+    pub fn list(&self, source: Source, epoch: u64) -> VecDeque<Event> {
         let of = |worker: usize, event| self.of(worker, epoch, event);
         match source {
             Source::Jobs => {
-                let jobs = self.manager.job_log.at(upto);
+                let jobs = self.manager.job_log.current();
                 let each = jobs.values().map(|job| Event::Job(Box::new((**job).clone())));
                 each.chain([Event::JobsListed(jobs.keys().cloned().collect())])
                     .collect()
             }
             Source::Clusters => {
-                let clusters = self.manager.cluster_log.at(upto);
+                let clusters = self.manager.cluster_log.current();
                 let each = clusters
                     .values()
                     .map(|cluster| Event::WorkerCluster(Box::new((**cluster).clone())));
@@ -39,17 +39,17 @@ impl World {
                     .collect()
             }
             Source::Nodes(worker) => {
-                let rows = self.workers[worker].node_log.at(upto);
+                let rows = self.workers[worker].node_log.current();
                 let rows = rows.values().map(|row| (**row).clone()).collect();
                 [of(worker, WorkerEvent::NodesListed(rows))].into()
             }
             Source::Pods(worker) => {
-                let rows = self.workers[worker].pod_log.at(upto);
+                let rows = self.workers[worker].pod_log.current();
                 let rows = rows.values().map(|row| (**row).clone()).collect();
                 [of(worker, WorkerEvent::PodsListed(rows))].into()
             }
             Source::Mirrors(worker) => {
-                let mirrors = self.workers[worker].mirror_log.at(upto);
+                let mirrors = self.workers[worker].mirror_log.current();
                 let each = mirrors
                     .values()
                     .map(|mirror| of(worker, WorkerEvent::Mirror(Box::new((**mirror).clone()))));

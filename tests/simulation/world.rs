@@ -90,8 +90,6 @@ pub struct Weather {
     pub sync_lag: Ms,
     /// Longest time that a stopped pod takes to die.
     pub grace: Ms,
-    /// Longest age of what a list shows, in changes.
-    pub stale: u64,
 }
 
 impl Weather {
