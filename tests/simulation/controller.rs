@@ -137,20 +137,7 @@ impl World {
             .get_mut(key)
             .filter(|object| object.uid == saw.uid)
         else {
-            // The object is gone, and pods may have been made for it all the same.
-            // Where another hand deleted it, nobody could wait for that.
-            if let Some(facts) = self.truth.mirrors.get_mut(&saw.uid) {
-                facts.woken |= facts.deleted_by_hand;
-            }
-            let owner = Arc::clone(&saw.uid);
-            self.after(
-                SECOND,
-                Occurrence::Collect {
-                    worker,
-                    key: key.clone(),
-                    owner,
-                },
-            );
+            self.act_too_late(worker, key, saw);
             return;
         };
         object.syncing = false;
@@ -180,6 +167,23 @@ impl World {
         if again {
             self.job_changed(worker, key);
         }
+    }
+
+    /// The object is gone, and pods may have been made for it all the same.
+    fn act_too_late(&mut self, worker: usize, key: &JobKey, saw: &Snapshot) {
+        // Where another hand deleted it, nobody could wait for that.
+        if let Some(facts) = self.truth.mirrors.get_mut(&saw.uid) {
+            facts.woken |= facts.deleted_by_hand;
+        }
+        let owner = Arc::clone(&saw.uid);
+        self.after(
+            SECOND,
+            Occurrence::Collect {
+                worker,
+                key: key.clone(),
+                owner,
+            },
+        );
     }
 
     fn create_pod(&mut self, worker: usize, key: &JobKey, saw: &Snapshot) {
