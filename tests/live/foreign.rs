@@ -1,8 +1,11 @@
 //! What the operator did not create.
 
-use kube::api::DeleteParams;
+use k8s_openapi::api::core::v1::ResourceQuota;
+use kube::Api;
+use kube::api::{DeleteParams, PostParams};
 use multikueue::api::job::Phase;
 use multikueue::api::names;
+use serde_json::json;
 
 use crate::fixture::{Site, Submission, World, assignment, status};
 
@@ -99,4 +102,45 @@ async fn an_object_that_only_pretends_to_be_ours_is_a_strangers() {
     world.delete("train").await;
     world.gone("train").await;
     is_untouched(&world.us, &pretender).await;
+}
+
+/// A quota of the worker's own, as any other word of its admission.
+#[tokio::test]
+async fn a_worker_that_refuses_the_object_is_quoted_and_another_is_used() {
+    let world = World::shared("refused").await;
+    world.add_nodes(&world.eu, [world.node("a", 2)]).await;
+    world.add_nodes(&world.us, [world.node("b", 1)]).await;
+    let quotas = Api::<ResourceQuota>::namespaced(world.eu.client.clone(), &world.name);
+    let quota = json!({"metadata": {"name": "none"}, "spec": {"hard": {"count/jobs.batch": "0"}}});
+    let quota: ResourceQuota = serde_json::from_value(quota).unwrap();
+    quotas.create(&PostParams::default(), &quota).await.unwrap();
+    world
+        .until("the quota to count", || async {
+            let status = quotas.get("none").await?.status.unwrap_or_default();
+            status.used.map(drop).ok_or_else(|| "it does not yet".into())
+        })
+        .await;
+    world
+        .submit(Submission::of(world.job("train").gpus(1)).rather_on("eu"))
+        .await;
+    let done = world.phase("train", Phase::Succeeded).await;
+    assert_eq!(
+        (assignment(&done).cluster.as_str(), status(&done).failed_attempts),
+        ("us", 0)
+    );
+
+    world
+        .submit(Submission::of(world.job("only").gpus(1)).only_on("eu"))
+        .await;
+    let job = world
+        .status_is("only", "is refused", |status| {
+            let waiting = status.waiting.as_ref();
+            waiting.is_some_and(|waiting| waiting.reasons.contains_key("Refused"))
+        })
+        .await;
+    let waiting = status(&job).waiting.unwrap();
+    let eu = waiting.nearest.iter().find(|nearest| nearest.cluster == "eu").unwrap();
+    assert!(eu.message.contains("exceeded quota: none"), "{}", eu.message);
+    quotas.delete("none", &DeleteParams::default()).await.unwrap();
+    world.phase("only", Phase::Succeeded).await;
 }

@@ -333,3 +333,55 @@ async fn another_cluster_behind_the_same_name_is_noticed_and_left_alone() {
         .collect();
     assert!(elsewhere.is_empty(), "{elsewhere:?}");
 }
+
+#[tokio::test]
+async fn a_kubeconfig_that_is_rewritten_all_the_time_disturbs_no_job() {
+    let world = World::own_joined("rewritten", &[]).await;
+    world.add_nodes(&world.eu, [world.node("a", 4)]).await;
+    let names: Vec<_> = (0..20).map(|number| format!("job-{number}")).collect();
+    for name in &names {
+        world.submit_job(world.job(name).gpus(1).run_seconds(0)).await;
+        let kubeconfig = operator_on(&world.eu.plane).await;
+        world.put_secret("eu", "kubeconfig", &kubeconfig.to_string()).await;
+    }
+    for name in &names {
+        let done = status(&world.phase(name, Phase::Succeeded).await);
+        assert_eq!(done.failed_attempts, 0, "{name}");
+    }
+    let creations = world.eu.creations();
+    assert!(creations.values().all(|times| *times == 1), "{creations:?}");
+}
+
+/// Two managers that were given one origin: each must see that it is not alone, before it takes the other's mirrors for its own.
+#[tokio::test]
+async fn a_second_manager_of_the_same_origin_is_told_so_and_touches_nothing() {
+    let (first, second) = (World::own("clash").await, World::own("clash-2").await);
+    let (eu, us) = (operator_on(&first.eu.plane).await, operator_on(&first.us.plane).await);
+    first.operator().start().await;
+    first.join(&first.eu, Join::with(eu.clone())).await;
+    first.connected("eu").await;
+    first.add_nodes(&first.eu, [first.node("a", 1)]).await;
+    first.submit_job(first.job("train").gpus(1).forever()).await;
+    first.phase("train", Phase::Running).await;
+    let mirror = first.at_rest(&first.eu, "train").await;
+
+    let intruder = second.operator_of("clash");
+    intruder.start().await;
+    second.join(&second.eu, Join::with(eu)).await;
+    second.join(&second.us, Join::with(us)).await;
+    let message = second.cluster_says("eu", "Authorized", "False", "OriginClash").await;
+    assert!(message.contains("origin"), "{message}");
+    second.connected("us").await;
+    first
+        .stays("the first manager's job", || async {
+            let now = first.eu.mirror("train").await.metadata;
+            if (&now.uid, &now.resource_version) == (&mirror.metadata.uid, &mirror.metadata.resource_version) {
+                Ok(())
+            } else {
+                Err(format!("{now:?}").into())
+            }
+        })
+        .await;
+    first.connected("eu").await;
+    assert_eq!(status(&first.get("train").await).phase, Phase::Running);
+}

@@ -210,3 +210,38 @@ async fn requests_whose_answers_are_lost_are_not_done_twice() {
         assert!(creations[name] >= 1, "{creations:?}");
     }
 }
+
+/// Longer than the leader lease lasts: nobody leads, and what runs goes on running.
+#[tokio::test]
+async fn a_manager_that_is_away_stops_nothing_that_runs_and_learns_what_ended() {
+    let world = World::own_joined("manager-away", &[]).await;
+    world.add_nodes(&world.eu, [world.node("a", 3)]).await;
+    world.submit_job(world.job("long").gpus(1).forever()).await;
+    world.submit_job(world.job("short").gpus(1).run_seconds(5)).await;
+    world.phase("long", Phase::Running).await;
+    world.phase("short", Phase::Running).await;
+    let pods = world.eu.pod_uids("long").await;
+    world.manager.api_server().stop();
+    world
+        .until("the short job to end", || async {
+            let status = world.eu.mirror("short").await.status.unwrap_or_default();
+            status.completion_time.map(drop).ok_or_else(|| "it runs".into())
+        })
+        .await;
+    world
+        .until("leadership to be over", || async {
+            match world.operator().metric("multikueue_leader").await {
+                Some(0.0) => Ok(()),
+                other => Err(format!("multikueue_leader is {other:?}").into()),
+            }
+        })
+        .await;
+    world.manager.start_api_server().await.unwrap();
+    let done = status(&world.phase("short", Phase::Succeeded).await);
+    assert_eq!(done.last_attempt, 1);
+    world.submit_job(world.job("next").gpus(1)).await;
+    world.phase("next", Phase::Succeeded).await;
+    assert_eq!(world.eu.pod_uids("long").await, pods);
+    assert_eq!(status(&world.get("long").await).phase, Phase::Running);
+    assert!(world.operator().process().is_running());
+}

@@ -155,6 +155,10 @@ async fn health_readiness_and_metrics_are_served() {
         assert_eq!(operator.metric(series).await, Some(1.0), "{series}");
     }
     let (_, text) = operator.get("/metrics").await.unwrap();
+    // Whatever other tests let it do so far: the roles under deploy/ were enough. (A quota forbids creation, too.)
+    let forbidden = text.lines().filter(|line| line.contains("outcome=\"forbidden\""));
+    let forbidden: Vec<_> = forbidden.filter(|line| !line.contains("_mirror\"")).collect();
+    assert!(forbidden.is_empty(), "{forbidden:?}");
     for name in [
         "multikueue_dispatch_latency_seconds_count",
         "multikueue_effects_total{kind=\"create_mirror\",outcome=\"done\"}",

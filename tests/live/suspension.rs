@@ -1,5 +1,6 @@
 //! `spec.suspend`.
 
+use kube::api::{Patch, PatchParams};
 use multikueue::api::job::Phase;
 use serde_json::json;
 
@@ -66,4 +67,42 @@ async fn a_job_that_is_suspended_in_the_queue_leaves_it() {
     world.add_nodes(&world.eu, [world.node("b", 2)]).await;
     world.change("train", json!({"suspend": false})).await;
     world.phase("train", Phase::Succeeded).await;
+}
+
+/// Somebody on the worker has a reason; fighting over a field helps nobody.
+#[tokio::test]
+async fn a_mirror_that_another_suspends_is_shown_and_left_alone() {
+    let world = World::shared("anothers-hand").await;
+    world.add_nodes(&world.us, [world.node("a", 1)]).await;
+    world.submit_job(world.job("train").gpus(1).forever()).await;
+    world.phase("train", Phase::Running).await;
+    let uid = world.us.mirror("train").await.metadata.uid;
+    let set = async |suspend: bool| {
+        let patch = Patch::Merge(json!({"spec": {"suspend": suspend}}));
+        let jobs = world.us.jobs();
+        jobs.patch("train", &PatchParams::default(), &patch).await.unwrap();
+    };
+    let ready_because = |reason: &'static str| {
+        world.status_is("train", reason, move |status| {
+            let mut conditions = status.conditions.iter();
+            conditions.any(|condition| condition.type_ == "Ready" && condition.reason == reason)
+        })
+    };
+    set(true).await;
+    ready_because("SuspendedOnWorker").await;
+    world
+        .stays("suspended by another", || async {
+            let mirror = world.us.mirror("train").await;
+            if mirror.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true)) {
+                Ok(())
+            } else {
+                Err(format!("{:?}", mirror.spec).into())
+            }
+        })
+        .await;
+    set(false).await;
+    ready_because("Running").await;
+    let job = world.get("train").await;
+    assert_eq!(status(&job).last_attempt, 1);
+    assert_eq!(world.us.mirror("train").await.metadata.uid, uid);
 }

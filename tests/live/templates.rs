@@ -3,7 +3,7 @@
 use multikueue::api::job::Phase;
 use serde_json::{Value, json};
 
-use crate::fixture::{Submission, World};
+use crate::fixture::{Submission, World, assignment};
 
 #[tokio::test]
 async fn a_template_pasted_from_kubectl_get_job_works() {
@@ -104,4 +104,35 @@ async fn an_indexed_gang_runs_to_its_end() {
     world.phase("train", Phase::Succeeded).await;
     let status = world.eu.mirror("train").await.status.unwrap();
     assert_eq!(status.completed_indexes.as_deref(), Some("0-3"));
+}
+
+#[tokio::test]
+async fn a_name_as_long_as_a_name_may_be_works() {
+    let world = World::shared("long-name").await;
+    world.add_nodes(&world.eu, [world.node("a", 1)]).await;
+    let name = "n".repeat(63);
+    world.submit_job(world.job(&name).gpus(1)).await;
+    world.phase(&name, Phase::Succeeded).await;
+    world.delete(&name).await;
+    world.gone(&name).await;
+    world.nothing_left().await;
+}
+
+/// A sidecar is an init container that goes on: its device counts beside the container's.
+#[tokio::test]
+async fn a_sidecar_counts_and_ends_with_its_pod() {
+    let world = World::shared("sidecar").await;
+    world.add_nodes(&world.eu, [world.node("a", 1)]).await;
+    world.add_nodes(&world.us, [world.node("b", 2)]).await;
+    let sidecar = json!({
+        "name": "sidecar", "image": "registry.invalid/sidecar:1", "restartPolicy": "Always",
+        "resources": {"limits": {"nvidia.com/gpu": "1"}},
+    });
+    let job = world
+        .job("train")
+        .gpus(1)
+        .pod_spec(|pod| pod.init_containers = Some(vec![serde_json::from_value(sidecar).unwrap()]));
+    world.submit_job(job).await;
+    let done = world.phase("train", Phase::Succeeded).await;
+    assert_eq!(assignment(&done).cluster, "us", "two devices on one node");
 }

@@ -143,3 +143,32 @@ async fn a_template_that_no_api_server_would_take_says_so_and_may_be_corrected()
     world.replace_template(&broken, 1).await;
     world.phase("train", Phase::Succeeded).await;
 }
+
+/// A wrong number would be worse than none.
+#[tokio::test]
+async fn a_rule_that_is_not_counted_yet_is_named_and_nothing_is_sent() {
+    let world = World::shared("not-counted").await;
+    world.add_nodes(&world.eu, [world.node("a", 1)]).await;
+    let spread = json!([{
+        "maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "train"}},
+    }]);
+    let job = world
+        .job("train")
+        .gpus(1)
+        .pod_spec(|pod| pod.topology_spread_constraints = serde_json::from_value(spread).unwrap());
+    world.submit_job(job).await;
+    let job = world
+        .status_is("train", "says why it waits", |status| status.waiting.is_some())
+        .await;
+    let waiting = status(&job).waiting.unwrap();
+    assert_eq!(waiting.reasons, [("RuleNotCounted".to_owned(), 2)].into());
+    assert!(
+        waiting
+            .nearest
+            .iter()
+            .all(|nearest| nearest.message.contains("topology spread")),
+        "{waiting:?}"
+    );
+    assert!(world.eu.creations().is_empty() && world.us.creations().is_empty());
+}
