@@ -14,7 +14,17 @@ async fn applying_the_same_file_again_changes_nothing_and_shows_no_difference() 
     let created = kubectl(&["apply", "-f", "-"]).await;
     assert!(created.stdout.contains("created"), "{created:?}");
     let before = world.phase("train", Phase::Running).await;
-    let mirror = world.at_rest(&world.eu, "train").await.metadata.resource_version;
+    let mirror = world.at_rest(&world.eu, "train").await;
+    let theirs = serde_json::to_value(&mirror.status).unwrap();
+    let mirror = mirror.metadata.resource_version;
+    world
+        .status_is("train", "says what its worker says", |status| {
+            status
+                .mirror_status
+                .as_ref()
+                .is_some_and(|ours| ours.to_value() == theirs)
+        })
+        .await;
 
     let difference = kubectl(&["diff", "-f", "-"]).await;
     assert!(difference.status.success(), "{difference:?}");

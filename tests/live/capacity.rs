@@ -35,7 +35,13 @@ async fn fifty_jobs_at_once_on_ten_free_gpus_are_never_promised_more_and_all_fin
     world.until_free(&world.eu, 6).await;
 
     let names: Vec<_> = (0..JOBS).map(|number| format!("job-{number}")).collect();
-    join_all(names.iter().map(|name| world.submit_job(world.job(name).gpus(1)))).await;
+    // So long that ten run at once although a busy machine takes its time to start them.
+    join_all(
+        names
+            .iter()
+            .map(|name| world.submit_job(world.job(name).gpus(1).run_seconds(3))),
+    )
+    .await;
     let (start, mut most) = (Instant::now(), 0);
     loop {
         let eu = never_more_than(&world.eu, 6 + 1).await;

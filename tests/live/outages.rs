@@ -231,7 +231,7 @@ async fn a_manager_that_is_away_stops_nothing_that_runs_and_learns_what_ended() 
     world
         .until("leadership to be over", || async {
             match world.operator().metric("multikueue_leader").await {
-                Some(0.0) => Ok(()),
+                Some(0) => Ok(()),
                 other => Err(format!("multikueue_leader is {other:?}").into()),
             }
         })

@@ -12,7 +12,7 @@ async fn leads(world: &World, operator: &Operator) {
     world
         .until("leadership", || async {
             match operator.metric("multikueue_leader").await {
-                Some(1.0) => Ok(()),
+                Some(1) => Ok(()),
                 other => Err(format!("multikueue_leader is {other:?}").into()),
             }
         })
@@ -67,7 +67,7 @@ async fn a_standby_takes_over_when_the_leader_is_killed() {
     world.submit_job(world.job("train").gpus(1).forever()).await;
     world.phase("train", Phase::Running).await;
     let mirror = world.at_rest(&world.eu, "train").await;
-    assert_eq!(standby.metric("multikueue_leader").await, Some(0.0));
+    assert_eq!(standby.metric("multikueue_leader").await, Some(0));
 
     world.operator().kill();
     let start = Instant::now();
@@ -110,12 +110,12 @@ async fn a_leader_that_was_frozen_does_no_harm_when_it_wakes() {
     world
         .until("the old leader to know", || async {
             match world.operator().metric("multikueue_leader").await {
-                Some(0.0) => Ok(()),
+                Some(0) => Ok(()),
                 other => Err(format!("multikueue_leader is {other:?}").into()),
             }
         })
         .await;
-    assert_eq!(standby.metric("multikueue_leader").await, Some(1.0));
+    assert_eq!(standby.metric("multikueue_leader").await, Some(1));
     let creations = world.eu.creations();
     assert_eq!(creations.len(), names.len());
     assert!(creations.values().all(|times| *times == 1), "{creations:?}");
@@ -140,10 +140,20 @@ async fn health_readiness_and_metrics_are_served() {
             let free = operator.metric(&devices("free")).await;
             let used = operator.metric(&devices("used")).await;
             let running = operator.metric("multikueue_jobs{phase=\"Running\"}").await;
-            if (free, used) == (Some(2.0), Some(1.0)) && running.is_some_and(|running| running >= 1.0) {
+            if (free, used) == (Some(2), Some(1)) && running.is_some_and(|running| running >= 1) {
                 Ok(())
             } else {
                 Err(text.into())
+            }
+        })
+        .await;
+    world
+        .until("the same numbers in the status of the worker", || async {
+            let cluster = world.clusters().get("eu").await?;
+            let devices = cluster.status.unwrap_or_default().devices;
+            match devices.get(&model) {
+                Some(devices) if (devices.free, devices.used, devices.unavailable) == (2, 1, 0) => Ok(()),
+                other => Err(format!("{other:?}").into()),
             }
         })
         .await;
@@ -152,7 +162,7 @@ async fn health_readiness_and_metrics_are_served() {
         "multikueue_worker_connected{worker=\"eu\"}",
         "multikueue_worker_connected{worker=\"us\"}",
     ] {
-        assert_eq!(operator.metric(series).await, Some(1.0), "{series}");
+        assert_eq!(operator.metric(series).await, Some(1), "{series}");
     }
     let (_, text) = operator.get("/metrics").await.unwrap();
     // Whatever other tests let it do so far: the roles under deploy/ were enough. (A quota forbids creation, too.)
