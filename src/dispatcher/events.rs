@@ -305,6 +305,10 @@ impl Dispatcher {
         }
         worker.sleepless.clear();
         worker.sweep_at = now.mono;
+        if let Some(site) = self.sites.get_mut(name) {
+            // What was counted on an earlier connection is no room.
+            site.ledger.set_unknown("nodes and pods are being listed");
+        }
         if itself {
             self.notice_link(name, false, "Connected", "it answers");
         }
@@ -325,6 +329,9 @@ impl Dispatcher {
             return;
         };
         worker.link = Link::Down { reason, message };
+        if let Some(site) = self.sites.get_mut(name) {
+            site.ledger.set_unknown("the worker does not answer");
+        }
         self.refresh_site(name, now);
         self.drop_plans_on(name);
         self.touch_bound(name);

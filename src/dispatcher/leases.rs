@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::Now;
+use crate::api::conditions::WorkerReason;
 use crate::api::names::{WORKER_LEASE_NAMESPACE, WORKER_LEASE_PREFIX};
 use crate::lifecycle::absence::Absence;
 use crate::lifecycle::view::LeaseView;
@@ -107,7 +108,7 @@ impl Dispatcher {
                             refusal.code, refusal.message
                         ),
                     };
-                    lease.obstacle = Some(("LeaseNotHeld", message));
+                    lease.obstacle = Some((WorkerReason::LeaseNotHeld.as_str(), message));
                     self.refresh_site(name, now);
                 }
             }
@@ -170,14 +171,14 @@ impl Dispatcher {
                     "another manager ({}) uses the same origin on this worker",
                     held.manager_uid
                 );
-                self.lease_obstructed(name, "OriginClash", message, now);
+                self.lease_obstructed(name, WorkerReason::OriginClash.as_str(), message, now);
             }
             Some(held)
                 if held.transitions > mine.transitions
                     && !lease.stands_still(view.resource_version, now.mono, patience) =>
             {
                 let message = "a later leader of this manager holds the lease on the worker".to_owned();
-                self.lease_obstructed(name, "LeaseNotHeld", message, now);
+                self.lease_obstructed(name, WorkerReason::LeaseNotHeld.as_str(), message, now);
             }
             // An earlier leader of ours, or nobody: the next request takes it over, by the version that was just read.
             _ => {}

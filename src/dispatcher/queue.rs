@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::Now;
+use crate::api::conditions::WorkerReason;
 use crate::api::job::{Attempt, RevokeReason};
 use crate::lifecycle::news;
 use crate::lifecycle::view::JobKey;
@@ -349,7 +350,10 @@ fn blocked(worker: &Worker, now: Now, lease: Duration) -> Option<Blocked> {
         return because("NotConnected", "its objects are being listed");
     }
     if worker.lease.expires(lease).is_none_or(|end| end <= now.mono) {
-        return because("LeaseNotHeld", "the lease on the worker is not held");
+        return because(
+            WorkerReason::LeaseNotHeld.as_str(),
+            "the lease on the worker is not held",
+        );
     }
     None
 }

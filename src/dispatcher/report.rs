@@ -7,6 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use crate::api::conditions::{AUTHORIZED, CAPACITY_KNOWN, CONNECTED, WorkerReason, set_condition};
 use crate::api::job::Phase;
 use crate::api::{Now, WorkerClusterStatus};
+use crate::capacity::Ledger;
 
 use super::Dispatcher;
 use super::agenda::Item;
@@ -22,7 +23,7 @@ impl Dispatcher {
         status.observed_generation = worker.view.generation;
         let ledger = self.sites.get(name).map(|site| &site.ledger);
         let known = ledger.map_or(Err("not connected yet"), |ledger| ledger.known());
-        worker_conditions(worker, known, now, &mut status.conditions);
+        worker_conditions(worker, ledger, now, &mut status.conditions);
         if let Link::Up { cluster_uid, version } = &worker.link {
             if status.cluster_uid.is_none() && worker.view.deleted.is_none() {
                 status.cluster_uid = Some(cluster_uid.to_string());
@@ -97,7 +98,7 @@ impl Dispatcher {
 }
 
 /// The conditions of a worker as they are now.
-fn worker_conditions(worker: &Worker, known: Result<(), &str>, now: Now, conditions: &mut Vec<Condition>) {
+fn worker_conditions(worker: &Worker, ledger: Option<&Ledger>, now: Now, conditions: &mut Vec<Condition>) {
     let mut set = |type_: &str, status: &str, reason: &str, message: &str| {
         set_condition(
             conditions,
@@ -166,12 +167,17 @@ fn worker_conditions(worker: &Worker, known: Result<(), &str>, now: Now, conditi
             set(AUTHORIZED, "True", WorkerReason::Authorized.as_str(), &message);
         }
     }
-    match known {
+    match ledger.map_or(Err("not connected yet"), Ledger::known) {
         Ok(()) => set(CAPACITY_KNOWN, "True", WorkerReason::Synced.as_str(), ""),
-        Err(message) if message.contains("listed") => {
-            set(CAPACITY_KNOWN, "False", WorkerReason::Syncing.as_str(), message);
+        Err(message) => {
+            let failing = ledger.is_some_and(Ledger::is_failing);
+            let reason = if failing {
+                WorkerReason::WatchFailed
+            } else {
+                WorkerReason::Syncing
+            };
+            set(CAPACITY_KNOWN, "False", reason.as_str(), message);
         }
-        Err(message) => set(CAPACITY_KNOWN, "False", WorkerReason::WatchFailed.as_str(), message),
     }
 }
 

@@ -122,7 +122,7 @@ impl<'a> Intent<'a> {
         self.enter(
             &mut status,
             Phase::Assigned,
-            "Adopted",
+            JobReason::Adopted.as_str(),
             &format!("found on {cluster}, from before this manager's memory"),
         );
         Some(status)
@@ -203,8 +203,8 @@ impl<'a> Intent<'a> {
             AttemptOutcome::Failed
         };
         let reason = match (&*terminal.reason, terminal.succeeded) {
-            ("", true) => "Complete",
-            ("", false) => "Failed",
+            ("", true) => JobReason::Complete.as_str(),
+            ("", false) => JobReason::Failed.as_str(),
             (reason, _) => reason,
         };
         self.close_attempt(&mut status, outcome, reason);
@@ -325,7 +325,7 @@ impl<'a> Intent<'a> {
             self.enter(
                 &mut status,
                 phase,
-                "SuspendedOnWorker",
+                JobReason::SuspendedOnWorker.as_str(),
                 &format!("its object on {cluster} was suspended by another"),
             );
         } else if phase == Phase::Running {

@@ -2,6 +2,7 @@
 
 use k8s_openapi::jiff::Timestamp;
 
+use crate::api::conditions::JobReason;
 use crate::api::job::Waiting;
 use crate::api::{MultiKueueJobStatus, RawJson};
 use crate::workload::WorkloadState;
@@ -52,7 +53,7 @@ pub fn waiting_words(waiting: &Waiting) -> (&str, String) {
             );
             (&nearest.reason, message)
         }
-        None => ("NoWorkers", format!("waits for a worker: {counted}")),
+        None => (JobReason::NoWorkers.as_str(), format!("waits for a worker: {counted}")),
     }
 }
 

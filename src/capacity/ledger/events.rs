@@ -104,11 +104,18 @@ impl Ledger {
     /// Nothing of the worker can be believed until nodes and pods are both listed again.
     pub fn set_unknown(&mut self, message: &str) {
         self.unknown = [Some(message.into()), Some(message.into())];
+        self.failing = [false; 2];
     }
 
     /// One watch is not running; capacity is unknown until its list is complete again.
     pub fn watch_lost(&mut self, watched: Watched, message: &str) {
         self.unknown[watched as usize] = Some(message.into());
+        self.failing[watched as usize] = true;
+    }
+
+    /// A watch that the counting rests on fails; without one, what is not known is still being listed.
+    pub fn is_failing(&self) -> bool {
+        self.failing.contains(&true)
     }
 
     /// Nodes and pods are known; else why not, in a sentence.
@@ -122,6 +129,7 @@ impl Ledger {
     fn listed(&mut self, watched: Watched) {
         let was_known = self.known().is_ok();
         self.unknown[watched as usize] = None;
+        self.failing[watched as usize] = false;
         if !was_known && self.known().is_ok() {
             self.generation += 1;
             self.reconsider();

@@ -125,6 +125,8 @@ pub struct Ledger {
     runtimes: Option<BTreeMap<Arc<str>, RuntimeClassRow>>,
     /// Why nodes and pods (in this order) are not known.
     unknown: [Option<String>; 2],
+    /// Whose watch (in this order) fails.
+    failing: [bool; 2],
     generation: u64,
     work: u64,
 }
@@ -151,6 +153,7 @@ impl Ledger {
                 Some("nodes are not listed yet".into()),
                 Some("pods are not listed yet".into()),
             ],
+            failing: [false; 2],
             generation: 0,
             work: 0,
         }
